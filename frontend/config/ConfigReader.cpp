@@ -108,7 +108,8 @@ readAround(const llvm::json::Object &config, llvm::StringRef path, const Family 
   if (!read)
     return read.takeError();
   for (IgnoredKey &key : ignored)
-    key.missed = llvm::any_of(part.leftOutParts,
+    key.missed = config.getNull(key.key) == std::nullopt &&
+                 llvm::any_of(part.leftOutParts,
                               [&](const IgnoredKeyRow &row) { return row.name == key.key; });
   around = std::move(*read);
   return text;

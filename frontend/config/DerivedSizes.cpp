@@ -82,9 +82,10 @@ llvm::Error SizeDeriver::derive() {
     return error;
   if (!h.kvHeads)
     h.kvHeads = h.heads;
-  if (*h.heads % *h.kvHeads != 0)
-    return wrong("has " + llvm::Twine(*h.heads) + " attention heads, not a multiple of its " +
-                 llvm::Twine(*h.kvHeads) + " key/value heads");
+  for (int64_t kvHeads : {*h.kvHeads, h.globalKvHeads.value_or(*h.kvHeads)})
+    if (*h.heads % kvHeads != 0)
+      return wrong("has " + llvm::Twine(*h.heads) + " attention heads, not a multiple of its " +
+                   llvm::Twine(kvHeads) + " key/value heads");
   if (!h.headDim) {
     if (*h.hidden % *h.heads != 0) {
       std::optional<std::string> key = names.keyOf(&Hyperparameters::headDim);
@@ -95,9 +96,10 @@ llvm::Error SizeDeriver::derive() {
     }
     h.headDim = *h.hidden / *h.heads;
   }
-  if (traits.rope && *h.headDim % 2 != 0)
-    return wrong("has the head size " + llvm::Twine(*h.headDim) +
-                 ", but rope rotates pairs: it must be even");
+  for (int64_t headDim : {*h.headDim, h.globalHeadDim.value_or(*h.headDim)})
+    if (traits.rope && headDim % 2 != 0)
+      return wrong("has the head size " + llvm::Twine(headDim) +
+                   ", but rope rotates pairs: it must be even");
   return llvm::Error::success();
 }
 

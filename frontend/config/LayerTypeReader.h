@@ -22,6 +22,8 @@ public:
 
   Mixer mixerOf(int64_t layer) const { return mixers[layer]; }
   bool usesSlidingWindow(int64_t layer) const { return windows[layer]; }
+  /// Whether the layer reads the caches of an earlier one.
+  bool sharesCache(int64_t layer) const { return layer >= *h.layers - h.sharedLayers.value_or(0); }
 
 private:
   llvm::Error readAttentionLayers();

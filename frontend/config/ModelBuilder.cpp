@@ -38,6 +38,9 @@ private:
   llvm::Expected<LayerType> buildLayerType(int64_t layer) const;
   llvm::Error addLayers(ModelConfig &model) const;
   bool isSparse(int64_t layer) const;
+  int64_t innerOf(int64_t layer) const {
+    return *h.inner * (h.doublesInner.value_or(false) && layers.sharesCache(layer) ? 2 : 1);
+  }
   /// An additional divisor of the layer's attention scores, besides the scale of all layers.
   int64_t scoreDivisor(int64_t layer) const {
     return h.scalesByLayer.value_or(false) ? layer + 1 : 1;
@@ -156,6 +159,7 @@ BlockConfig ModelBuilder::block() const {
   if (!h.parallelResidual.value_or(true))
     block.parallel = Parallel::No;
   block.residualMultiplier = h.residualMultiplier.value_or(1);
+  block.layerScalar = traits.layerScalar;
   return block;
 }
 
@@ -180,11 +184,16 @@ double ModelBuilder::scoreScale() const {
 
 llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
   const FamilyTraits &traits = family.traits;
+  bool isGlobal = !layers.usesSlidingWindow(layer);
   AttentionConfig attention;
   attention.heads = *h.heads;
-  attention.kvHeads = *h.kvHeads;
-  attention.headDim = *h.headDim;
-  attention.valueDim = h.valueDim.value_or(*h.headDim);
+  attention.kvHeads = isGlobal ? h.globalKvHeads.value_or(*h.kvHeads) : *h.kvHeads;
+  attention.headDim = isGlobal ? h.globalHeadDim.value_or(*h.headDim) : *h.headDim;
+  attention.valueDim = h.valueDim.value_or(attention.headDim);
+  attention.valuesAreKeys = isGlobal && h.valuesAreKeys.value_or(false);
+  attention.sharesCache = layers.sharesCache(layer);
+  if (traits.valueNorm)
+    attention.valueEps = *h.eps;
   if (h.latentRank)
     attention.latent = LatentConfig{h.queryRank.value_or(0), *h.latentRank, *h.qkNopeHeadDim,
                                     *h.qkRopeHeadDim, h.attentionBias.value_or(false)};
@@ -207,7 +216,7 @@ llvm::Expected<AttentionConfig> ModelBuilder::attention(int64_t layer) const {
     attention.window = h.window;
   if (!traits.rope || !h.usesRope.value_or(true))
     return attention;
-  auto rope = readRope(h, traits, h.qkRopeHeadDim.value_or(*h.headDim),
+  auto rope = readRope(h, traits, h.qkRopeHeadDim.value_or(attention.headDim),
                        layers.usesSlidingWindow(layer), keyNames);
   if (!rope)
     return rope.takeError();
@@ -270,10 +279,14 @@ llvm::Expected<LayerType> ModelBuilder::buildLayerType(int64_t layer) const {
       return experts.takeError();
     kind.ffn = *experts;
     kind.name = "sparse";
+    if (family.traits.denseBesideExperts)
+      std::get<SparseConfig>(kind.ffn).dense = dense(innerOf(layer), h.mlpBias.value_or(false));
   } else if (h.inner) {
-    kind.ffn = dense(*h.inner, h.mlpBias.value_or(false));
+    kind.ffn = dense(innerOf(layer), h.mlpBias.value_or(false));
     kind.name = "dense";
   }
+  if (h.perLayerDim.value_or(0) != 0)
+    kind.perLayer = PerLayerConfig{*h.perLayerDim, activation};
   llvm::StringRef separator = kind.name.empty() ? "" : "_";
   if (layers.usesSlidingWindow(layer))
     kind.name += "_sliding";
@@ -289,16 +302,19 @@ llvm::Expected<LayerType> ModelBuilder::buildLayerType(int64_t layer) const {
     kind.delta = deltaNet();
     kind.name += (separator + "delta").str();
   }
+  if (layers.sharesCache(layer))
+    kind.name += "_shared";
   if (h.scalesByLayer.value_or(false))
     kind.name += "_" + std::to_string(layer);
   return kind;
 }
 
 llvm::Error ModelBuilder::addLayers(ModelConfig &model) const {
-  std::map<std::tuple<bool, bool, Mixer, int64_t>, unsigned> layerTypes;
+  std::map<std::tuple<bool, bool, bool, Mixer, int64_t>, unsigned> layerTypes;
   for (int64_t layer = 0; layer < *h.layers; ++layer) {
     auto [entry, isNew] = layerTypes.try_emplace({isSparse(layer), layers.usesSlidingWindow(layer),
-                                                  layers.mixerOf(layer), scoreDivisor(layer)},
+                                                  layers.sharesCache(layer), layers.mixerOf(layer),
+                                                  scoreDivisor(layer)},
                                                  model.layerTypes.size());
     if (isNew) {
       auto kind = buildLayerType(layer);
@@ -345,6 +361,7 @@ llvm::Expected<ModelConfig> ModelBuilder::build() {
   if (model.sinusoidOffset && h.padding.value_or(0) >= *model.sinusoidOffset)
     model.paddingIdx = h.padding;
   model.embeddingNorm = family.traits.embeddingNorm;
+  model.perLayerVocab = h.perLayerVocab.value_or(0);
   model.numNextnPredictLayers = h.numNextnPredictLayers.value_or(0);
   model.generation.bos = h.bos;
   model.generation.eos = h.eos;

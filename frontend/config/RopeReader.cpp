@@ -89,8 +89,15 @@ llvm::Error RopeReader::readTheta(double &theta) {
 }
 
 /// int(head_dim * partial_rotary_factor), or the number in the file. Implementations that rotate
-/// whole heads ignore a smaller factor if rope is not scaled, and fail if it is.
+/// whole heads ignore a smaller factor if rope is not scaled, and fail if it is. Kinds that read
+/// the factor themselves have the pairs of a whole head.
 llvm::Expected<int64_t> RopeReader::readDimensions() {
+  auto type = readType();
+  if (!type)
+    return type.takeError();
+  if (const RopeKind *kind = findRopeKind(*type);
+      kind && kind->readsShare && kind->supports(traits))
+    return headDim;
   if (h.rotatedDim) {
     std::string key = inQuotes(names.keyOf(&Hyperparameters::rotatedDim).value_or(""));
     if (*h.rotatedDim <= headDim && *h.rotatedDim % 2 == 0)

@@ -19,6 +19,8 @@
   GGUF_FAMILY("gemma", Gemma)                                                                      \
   GGUF_FAMILY("gemma2", Gemma2)                                                                    \
   GGUF_FAMILY("gemma3_text", Gemma3Text)                                                           \
+  FAMILY("gemma4", Gemma4)                                                                         \
+  GGUF_FAMILY("gemma4_text", Gemma4Text)                                                           \
   GGUF_FAMILY("glm4", Glm4)                                                                        \
   GGUF_FAMILY("gpt2", Gpt2)                                                                        \
   GGUF_FAMILY("gpt_neox", GptNeoX)                                                                 \

@@ -109,7 +109,10 @@ struct FamilyTraits {
   bool preNorms = true, postNorms = false;
   Parallel parallel = Parallel::No; ///< unless disabled by a key
   bool rope = true, learnedPositions = false, alibi = false, sinks = false;
-  bool outputGate = false; ///< of attention
+  bool outputGate = false;         ///< of attention
+  bool valueNorm = false;          ///< values are normalized per head, without a weight
+  bool layerScalar = false;        ///< layers end with a multiplication by a number of the model
+  bool denseBesideExperts = false; ///< layers with experts have a dense network as well
   std::optional<int64_t> sinusoidOffset = std::nullopt;
   bool embeddingNorm = false;
   Mixer otherMixer = Mixer::Attention; ///< of layers without attention
@@ -132,6 +135,7 @@ struct FamilyTraits {
   /// The default share of a head that rope rotates. None if the family's code rotates whole heads
   /// and ignores a share.
   std::optional<double> partialRotary = std::nullopt;
+  bool proportionalRope = false; ///< whether rope may rotate some pairs of a whole head
   /// Which layers have the window if `layer_types` is absent; null if no layer can have one.
   bool (*usesSlidingWindow)(const Hyperparameters &, int64_t layer) = nullptr;
 };

@@ -50,6 +50,7 @@ private:
 enum class GgufOwner {
   Layer,        ///< a layer, or the model for modules outside of layers
   Experts,      ///< all experts, in one tensor
+  AllExperts,   ///< the same, where it is one tensor for the family as well
   SharedExpert, ///< the only shared expert
 };
 
@@ -89,7 +90,8 @@ struct GgufArchitecture {
   /// The converter reorders the rows of q and k in the same way, but rope rotates only a part of a
   /// head, so that the pairs are not adjacent: the original order is restored.
   bool restoresHeads = false;
-  bool truncatesYarn = true; ///< whether the ends of yarn's ramp are rounded
+  bool truncatesYarn = true;     ///< whether the ends of yarn's ramp are rounded
+  bool proportionalRope = false; ///< the tensor of rope factors has those of proportional rope
   bool addedToNormWeights =
       false; ///< the converter has added the family's weight_offset to norm weights
   /// Value head i of gated delta nets shares key head i mod the number of key heads.

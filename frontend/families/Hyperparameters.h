@@ -17,6 +17,12 @@ namespace mica {
 /// the file nor the family has a value; required keys were checked when the file was read.
 struct Hyperparameters {
   std::optional<int64_t> hidden, layers, heads, kvHeads, headDim, vocab, inner, maxPositions;
+  std::optional<int64_t> globalKvHeads, globalHeadDim; ///< of layers without a window, if they have
+                                                       ///< others
+  std::optional<bool> valuesAreKeys;   ///< in layers without a window, values are projected as keys
+  std::optional<int64_t> sharedLayers; ///< number of last layers that read caches of earlier ones
+  std::optional<bool> doublesInner;    ///< whether those have an inner size twice as large
+  std::optional<int64_t> perLayerDim, perLayerVocab; ///< of embeddings that every layer adds
   std::optional<int64_t> innerMultiple;  ///< the inner size is rounded up to a multiple of it
   std::optional<double> innerMultiplier; ///< factor of the inner size, applied before rounding
   std::optional<bool> adjustsInner;      ///< whether the inner size is two thirds of the value in
@@ -70,6 +76,8 @@ struct Hyperparameters {
   std::optional<std::string> type, activation;
   std::vector<int64_t> kvHeadsOfLayers; ///< 0 for layers with a convolution; a single value for all
                                         ///< layers
+  std::vector<int64_t> innerOfLayers;   ///< a single value for all layers
+  std::vector<bool> windowOfLayers;     ///< which layers have a window, if a file lists them
   std::vector<int64_t> denseLayers;     ///< layers without experts, in addition to those given by
                                         ///< sparseStep
   std::vector<int64_t> eos;
@@ -82,6 +90,7 @@ struct Hyperparameters {
   std::optional<std::string> layerPattern;            ///< the same, with a letter for each type
   const llvm::json::Array *attentionLayers = nullptr; ///< indices; without layerTypes
   const llvm::json::Object *quantization = nullptr;   ///< how weights are stored
+  const llvm::json::Object *layerOverrides = nullptr; ///< keys of single layers, by their indices
 };
 
 } // namespace mica

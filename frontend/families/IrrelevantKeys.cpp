@@ -119,10 +119,15 @@ constexpr llvm::StringLiteral causalMask = "causal mask, which attention implies
 
 constexpr llvm::StringLiteral laterTokens = "is for multi-token prediction (MTP)";
 constexpr llvm::StringLiteral vision = "belongs to the vision encoder, which is left out";
+constexpr llvm::StringLiteral audio = "belongs to the audio encoder, which is left out";
 
 constexpr TensorRow tensorRows[] = {
     {"mtp.*", laterTokens},
     {"model.visual.*", vision},
+    {"model.vision_tower.*", vision},
+    {"model.embed_vision.*", vision},
+    {"model.audio_tower.*", audio},
+    {"model.embed_audio.*", audio},
     {"*.rotary_emb.inv_freq", ropeTable},
     {"*.attention.rope.freqs", ropeTable},
     {"rope.freqs", ropeTable},

@@ -59,6 +59,7 @@ struct BlockConfig {
   bool postNorms = false; ///< of what is added to the stream
   Parallel parallel = Parallel::No;
   double residualMultiplier = 1; ///< of what is added to the stream
+  bool layerScalar = false;      ///< layers end with a multiplication by a number of the model
 };
 
 struct AttentionConfig {
@@ -77,7 +78,11 @@ struct AttentionConfig {
   std::vector<double> slopes;    ///< of ALiBi, one per query head; empty without it
   bool sinks = false;
   double inMultiplier = 1, outMultiplier = 1; ///< of what enters and of the result
-  bool outputGate = false; ///< results are multiplied by the sigmoid of a gate per element
+  bool outputGate = false;    ///< results are multiplied by the sigmoid of a gate per element
+  bool valuesAreKeys = false; ///< values are the projections to keys, before norm and rope
+  bool sharesCache = false;   ///< keys and values are those that an earlier layer has cached
+  /// If values are divided by their root mean square, the number added to the mean.
+  std::optional<double> valueEps;
   std::optional<LatentConfig> latent;
 };
 
@@ -144,6 +149,14 @@ struct DenseConfig {
   std::optional<ClampConfig> clamp = std::nullopt; ///< of experts only
 };
 
+/// A gated embedding of the token that a layer adds: norm(out(activation(gate(x)) * e)), where e is
+/// the part of this layer in (norm(projection(embedding)) + table[token]) / sqrt(2), and the rows
+/// of projection and table have `dim` numbers for each layer.
+struct PerLayerConfig {
+  int64_t dim = 0;
+  Activation activation = Activation::Silu;
+};
+
 struct SparseConfig {
   int64_t experts = 0;         ///< E
   int64_t expertsPerToken = 0; ///< k <= E
@@ -159,6 +172,10 @@ struct SparseConfig {
   int64_t sharedExperts = 0; ///< number of experts that are always active
   bool sharedGate = false;   ///< whether a sigmoid gate weights the shared expert
   DenseConfig shared;        ///< each shared expert
+  /// A dense network beside the experts. What enters the experts, and the results of both, then
+  /// have norms of their own; the router reads the stream after a norm with its own weight, divided
+  /// by sqrt(C), and has a factor for each expert.
+  std::optional<DenseConfig> dense = std::nullopt;
 };
 
 /// A layer type. Layers of the same type differ only in their weights.
@@ -169,6 +186,7 @@ struct LayerType {
   std::optional<ShortConvConfig> conv = std::nullopt;          ///< in place of attention
   std::optional<MambaConfig> mamba = std::nullopt;             ///< in place or beside
   std::optional<DeltaNetConfig> delta = std::nullopt;          ///< in place of attention
+  std::optional<PerLayerConfig> perLayer = std::nullopt;       ///< after the feed-forward network
   bool mixes = true; ///< false: the layer has a feed-forward network only
 
   bool hasAttention() const {
@@ -208,6 +226,7 @@ struct ModelConfig {
   std::optional<int64_t> sinusoidOffset; ///< sinusoids of position + offset are added to the
                                          ///< embeddings
   std::optional<int64_t> paddingIdx;     ///< the position + offset whose sinusoid is zero
+  int64_t perLayerVocab = 0; ///< rows of the table of layers' embeddings, if they have any
   bool embeddingNorm = false;
   NormConfig norm; ///< of layers and before the head
   BlockConfig block;

@@ -46,6 +46,16 @@ struct NamingTable {
   /// transposed per head, and that of the values [H, D, rank].
   llvm::StringLiteral latentUpKeys = "", latentUpValues = "";
   llvm::StringLiteral correctionBias = ""; ///< a tensor, not a module
+  /// Tensors: the number that a layer multiplies, the weight of the router's norm, and a factor for
+  /// each expert.
+  llvm::StringLiteral layerScalar = "", routerNorm = "", expertScales = "";
+  /// The norms of what enters the experts, and of the results of the dense network and of the
+  /// experts beside it.
+  llvm::StringLiteral expertsNorm = "", postDenseNorm = "", postExpertsNorm = "";
+  /// For embeddings of layers: the table, the projection of the embedding and its norm, which are
+  /// outside of layers; the gate, the output projection and its norm.
+  llvm::StringLiteral perLayerTable = "", perLayerProjection = "", perLayerNorm = "",
+                      perLayerGate = "", perLayerOut = "", postPerLayerNorm = "";
   /// The projections to the latents that routed experts read, and of the sum of their results.
   llvm::StringLiteral expertsIn = "", expertsOut = "";
   /// If set, `expert` has no star, and these are tensors of all experts, followed by "_bias" for

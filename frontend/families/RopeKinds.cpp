@@ -183,6 +183,27 @@ static llvm::Error readLlama3(RopeParameters &parameters, const RopeModel &, Rop
   return llvm::Error::success();
 }
 
+//===----------------------------------------------------------------------===//
+// proportional
+//===----------------------------------------------------------------------===//
+
+static llvm::Error readProportional(RopeParameters &parameters, const RopeModel &model,
+                                    RopeConfig &rope) {
+  auto share = parameters.number("partial_rotary_factor", ranges::share, 1.0),
+       factor = parameters.number("factor", factors, 1.0);
+  if (llvm::Error error = firstError(share, factor))
+    return error;
+  auto pairs = static_cast<int64_t>(*share * static_cast<double>(model.headDim) / 2);
+  if (pairs < 1)
+    return inputError(parameters.path(),
+                      "rotates no pair of the " + llvm::Twine(model.headDim) +
+                          " elements of a head by its " +
+                          inQuotes(parameters.named("partial_rotary_factor")),
+                      hints::correct);
+  rope.scaling = ProportionalScaling{pairs, *factor};
+  return llvm::Error::success();
+}
+
 llvm::ArrayRef<RopeKind> ropeKinds() {
   static constexpr RopeKind kinds[] = {
       {.name = kUnscaledRope,
@@ -203,6 +224,7 @@ llvm::ArrayRef<RopeKind> ropeKinds() {
        .gguf = "longrope",
        .ggufFactors = longRopeTensors},
       {.name = kLlama3Rope, .read = readLlama3},
+      {.name = kProportionalRope, .read = readProportional, .readsShare = true},
   };
   return kinds;
 }

@@ -35,6 +35,9 @@ struct RopeKind {
   Reader read;
   Reader readOwn = nullptr; ///< for families with OwnYarn; null: they do not support the kind
   bool scales = true;       ///< whether frequencies differ from unscaled ones
+  /// Whether partial_rotary_factor is one of the parameters, because pairs are those of a whole
+  /// head; only for families with proportionalRope.
+  bool readsShare = false;
 
   llvm::StringLiteral gguf = ""; ///< rope.scaling.type; empty: GGUF files do not have the kind
   llvm::ArrayRef<RopeFactorTensor> ggufFactors = {}; ///< required by this kind, and no other has it
@@ -43,7 +46,9 @@ struct RopeKind {
   void (*addGguf)(const GgufArchitecture &architecture, NamedParameters &parameters,
                   llvm::StringRef name) = nullptr;
 
-  bool supports(const FamilyTraits &traits) const { return !traits.ownYarn || readOwn; }
+  bool supports(const FamilyTraits &traits) const {
+    return (!traits.ownYarn || readOwn) && (!readsShare || traits.proportionalRope);
+  }
   llvm::Error readInto(RopeConfig &rope, RopeParameters &parameters, const RopeModel &model) const {
     return (model.traits.ownYarn ? readOwn : read)(parameters, model, rope);
   }
@@ -54,7 +59,8 @@ llvm::ArrayRef<RopeKind> ropeKinds();
 
 /// The names of the kinds without scaling, and of those that other code refers to.
 inline constexpr llvm::StringLiteral kUnscaledRope = "default", kLinearRope = "linear",
-                                     kYarnRope = "yarn", kLlama3Rope = "llama3";
+                                     kYarnRope = "yarn", kLlama3Rope = "llama3",
+                                     kProportionalRope = "proportional";
 
 /// The kind with this name or alias; null: none.
 const RopeKind *findRopeKind(llvm::StringRef name);

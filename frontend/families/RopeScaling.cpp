@@ -34,4 +34,8 @@ RopeScalingAttr Llama3Scaling::attribute(mlir::MLIRContext *context) const {
                                 f64(context, highFrequency), original);
 }
 
+RopeScalingAttr ProportionalScaling::attribute(mlir::MLIRContext *context) const {
+  return ProportionalScalingAttr::get(context, pairs, f64(context, factor));
+}
+
 } // namespace mica

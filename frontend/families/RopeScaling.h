@@ -66,8 +66,17 @@ struct DynamicScaling {
   RopeScalingAttr attribute(mlir::MLIRContext *context) const;
 };
 
+/// Divides the first `pairs` frequencies by `factor`; the other pairs are not rotated.
+struct ProportionalScaling {
+  static constexpr bool followsLength = false;
+  int64_t pairs;
+  double factor;
+
+  RopeScalingAttr attribute(mlir::MLIRContext *context) const;
+};
+
 using RopeScaling = std::variant<std::monostate, LinearScaling, YarnScaling, Llama3Scaling,
-                                 LongRopeScaling, DynamicScaling>;
+                                 LongRopeScaling, DynamicScaling, ProportionalScaling>;
 
 struct RopeConfig {
   double theta = 10000;

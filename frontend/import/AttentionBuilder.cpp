@@ -3,6 +3,8 @@
 #include "frontend/import/LayerSignature.h"
 #include "ir/Mica/Mica.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace mica {
@@ -24,6 +26,7 @@ private:
   Heads ofLatents(Value x);
   Value rope(Value heads);
   Value headsOf(Value rows, int64_t count, llvm::StringRef module, llvm::StringRef normModule);
+  Value normalized(Value values);
   Value append(Value heads, Value &cache);
   Value read(Value cache);
 };
@@ -51,6 +54,18 @@ Value AttentionBuilder::headsOf(Value rows, int64_t count, llvm::StringRef modul
   return a.rope.dimensions == 0 ? result : rope(result);
 }
 
+/// The heads of `values` divided by their root mean square, which is their Euclidean norm /
+/// sqrt(D).
+Value AttentionBuilder::normalized(Value values) {
+  const AttentionConfig &a = kind.attention;
+  if (!a.valueEps)
+    return values;
+  auto size = static_cast<double>(a.valueDim);
+  Location loc = values.getLoc();
+  Value unit = L2NormOp::create(builder, loc, values, builder.getF64FloatAttr(*a.valueEps * size));
+  return buildScale(builder, loc, unit, std::sqrt(size));
+}
+
 Value AttentionBuilder::append(Value heads, Value &cache) {
   cache = KvAppendOp::create(builder, at(attentionModule() + ".kv_append"), cache.getType(), heads,
                              cache, stateLayer, sequences, positions);
@@ -76,11 +91,14 @@ Value AttentionBuilder::read(Value cache) {
 
 AttentionBuilder::Heads AttentionBuilder::projected(Value x) {
   const AttentionConfig &a = kind.attention;
-  Value q = linear(x, names.query), k = linear(x, names.key), v = linear(x, names.value);
+  Value q = linear(x, names.query);
+  if (a.sharesCache)
+    return {headsOf(q, a.heads, names.query, names.queryNorm), {}, {}};
+  Value k = linear(x, names.key), v = a.valuesAreKeys ? k : linear(x, names.value);
   Value gate = a.outputGate ? linear(x, names.query + "_gate") : Value();
   return {headsOf(q, a.heads, names.query, names.queryNorm),
           headsOf(k, a.kvHeads, names.key, names.keyNorm),
-          heads(v, a.kvHeads, a.headDim, names.value), gate};
+          normalized(heads(v, a.kvHeads, a.headDim, names.value)), gate};
 }
 
 /// Heads of latent attention. Queries and keys consist of an unrotated and a rotated part; all
@@ -114,8 +132,11 @@ Value AttentionBuilder::attention(Value x) {
   const AttentionConfig &a = kind.attention;
   x = buildScale(builder, at(attentionModule()), x, a.inMultiplier);
   Heads made = a.latent ? ofLatents(x) : projected(x);
-  Value keys = append(made.keys, state(kKeyCache)),
-        cached = append(made.values, state(kValueCache));
+  auto cachedOf = [&](Value heads, Value &cache) {
+    return a.sharesCache ? read(cache) : append(heads, cache);
+  };
+  Value keys = cachedOf(made.keys, state(kKeyCache)),
+        cached = cachedOf(made.values, state(kValueCache));
   Location loc = at(attentionModule());
   auto window = a.window ? builder.getI64IntegerAttr(*a.window) : IntegerAttr();
   auto softcap = a.softcap ? builder.getF64FloatAttr(*a.softcap) : FloatAttr();

@@ -11,6 +11,12 @@ RankedTensorType rowsType(OpBuilder &builder, int64_t width) {
   return RankedTensorType::get({ShapedType::kDynamic, width}, builder.getF32Type());
 }
 
+RankedTensorType perLayerInputsType(OpBuilder &builder, const ModelConfig &model,
+                                    const PerLayerConfig &config) {
+  auto layers = static_cast<int64_t>(model.layers.size());
+  return RankedTensorType::get({ShapedType::kDynamic, layers, config.dim}, builder.getF32Type());
+}
+
 RankedTensorType indexRowsType(OpBuilder &builder) {
   return RankedTensorType::get({ShapedType::kDynamic}, builder.getI32Type());
 }

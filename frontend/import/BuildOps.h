@@ -19,6 +19,10 @@ mlir::Value buildScale(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value
 /// tensor<?x`width`xf32>: one row per token.
 mlir::RankedTensorType rowsType(mlir::OpBuilder &builder, int64_t width);
 
+/// tensor<?x`layers`x`dim`xf32>: the embeddings of all layers.
+mlir::RankedTensorType perLayerInputsType(mlir::OpBuilder &builder, const ModelConfig &model,
+                                          const PerLayerConfig &config);
+
 /// tensor<?xi32>: one index per row.
 mlir::RankedTensorType indexRowsType(mlir::OpBuilder &builder);
 

@@ -1,7 +1,9 @@
 #include "frontend/import/FeedForwardBuilder.h"
 
 #include "frontend/import/WeightPlan.h"
-#include "ir/Mica/Activations.h"
+#include "ir/Mica/Mica.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -13,23 +15,14 @@ class FeedForwardBuilder : LayerPart {
 public:
   explicit FeedForwardBuilder(const LayerPart &layer) : LayerPart(layer) {}
 
-  Value build(Value x);
+  Value build(Value x, Value stream);
 
 private:
   Value dense(Value x, const llvm::Twine &gate, const llvm::Twine &up, const llvm::Twine &down,
               const DenseConfig &config);
-  Value sparse(Value x, const SparseConfig &config);
-  Value activate(Value x, Activation activation, Location loc);
+  Value sparse(Value x, Value routed, const SparseConfig &config);
+  Value denseAndSparse(Value x, Value stream, const SparseConfig &config);
 };
-
-Value FeedForwardBuilder::activate(Value x, Activation activation, Location loc) {
-  Value result;
-  forEachActivationOp([&](auto op) {
-    if (op.getActivation() == activation)
-      result = decltype(op)::create(builder, loc, x);
-  });
-  return result;
-}
 
 Value FeedForwardBuilder::dense(Value x, const llvm::Twine &gate, const llvm::Twine &up,
                                 const llvm::Twine &down, const DenseConfig &config) {
@@ -41,7 +34,9 @@ Value FeedForwardBuilder::dense(Value x, const llvm::Twine &gate, const llvm::Tw
   return buildScale(builder, at(down), linear(product, down), config.downMultiplier);
 }
 
-Value FeedForwardBuilder::sparse(Value x, const SparseConfig &config) {
+/// The experts of `x` that the router selects for `routed`, the same rows unless the router has a
+/// norm of its own.
+Value FeedForwardBuilder::sparse(Value x, Value routed, const SparseConfig &config) {
   auto picks = [&](Type element) {
     return RankedTensorType::get({ShapedType::kDynamic, config.expertsPerToken}, element);
   };
@@ -49,9 +44,9 @@ Value FeedForwardBuilder::sparse(Value x, const SparseConfig &config) {
     return config.groups == 0 ? IntegerAttr() : builder.getI64IntegerAttr(number);
   };
   auto gate = MoeGateOp::create(
-      builder, at(names.router), picks(builder.getF32Type()), picks(builder.getI32Type()), x,
+      builder, at(names.router), picks(builder.getF32Type()), picks(builder.getI32Type()), routed,
       weight(names.router + ".weight"), weight(names.router + ".bias"),
-      config.correctionBias ? weight(names.correctionBias) : Value(),
+      config.correctionBias ? weight(names.correctionBias) : Value(), weight(names.expertScales),
       ScoringAttr::get(builder.getContext(), config.scoring),
       builder.getI64IntegerAttr(config.expertsPerToken),
       config.normalize ? builder.getUnitAttr() : UnitAttr(), grouped(config.groups),
@@ -92,16 +87,30 @@ Value FeedForwardBuilder::sparse(Value x, const SparseConfig &config) {
   return sum;
 }
 
-Value FeedForwardBuilder::build(Value x) {
+/// norm(dense(x)) + norm(sparse(norm(stream)))
+Value FeedForwardBuilder::denseAndSparse(Value x, Value stream, const SparseConfig &config) {
+  Value ofDense = norm(dense(x, names.gate, names.up, names.down, *config.dense),
+                       names.postDenseNorm, model.norm);
+  Value routed = buildNorm(builder, at(names.routerNorm), stream, weight(names.routerNorm), Value(),
+                           model.norm);
+  routed = buildScale(builder, at(names.routerNorm), routed,
+                      1 / std::sqrt(static_cast<double>(model.hidden)));
+  Value entered = norm(stream, names.expertsNorm, model.norm);
+  Value ofExperts = norm(sparse(entered, routed, config), names.postExpertsNorm, model.norm);
+  return AddOp::create(builder, at(names.expert), ofDense, ofExperts);
+}
+
+Value FeedForwardBuilder::build(Value x, Value stream) {
   if (auto *config = std::get_if<DenseConfig>(&kind.ffn))
     return dense(x, names.gate, names.up, names.down, *config);
-  return sparse(x, std::get<SparseConfig>(kind.ffn));
+  const auto &config = std::get<SparseConfig>(kind.ffn);
+  return config.dense ? denseAndSparse(x, stream, config) : sparse(x, x, config);
 }
 
 } // namespace
 
-Value buildFeedForward(const LayerPart &layer, Value x) {
-  return FeedForwardBuilder(layer).build(x);
+Value buildFeedForward(const LayerPart &layer, Value x, Value stream) {
+  return FeedForwardBuilder(layer).build(x, stream);
 }
 
 } // namespace mica

@@ -6,8 +6,9 @@
 
 namespace mica {
 
-/// Builds the feed-forward network of a layer: a dense one or a mixture of experts.
-mlir::Value buildFeedForward(const LayerPart &layer, mlir::Value x);
+/// Builds the feed-forward network of a layer: a dense one, a mixture of experts or both. `x` are
+/// the rows of `stream` after the norm of the network, if it has one.
+mlir::Value buildFeedForward(const LayerPart &layer, mlir::Value x, mlir::Value stream);
 
 } // namespace mica
 

@@ -25,6 +25,7 @@ private:
   Value buildMixer(Value x);
   Location mixerLocation() const;
   Value added(Value stream, Value result, llvm::StringRef postNorm, Location loc);
+  Value addPerLayer(Value stream);
 };
 
 Value LayerBuilder::buildMixer(Value x) {
@@ -53,6 +54,18 @@ Value LayerBuilder::added(Value stream, Value result, llvm::StringRef postNorm, 
   return AddOp::create(builder, loc, stream, result);
 }
 
+/// Adds the layer's embedding of the token, gated by the stream.
+Value LayerBuilder::addPerLayer(Value stream) {
+  Value gate = activate(linear(stream, names.perLayerGate), kind.perLayer->activation,
+                        at(names.perLayerGate));
+  Value own =
+      SelectHeadOp::create(builder, at(names.perLayerGate), rowsType(builder, kind.perLayer->dim),
+                           values.perLayer, values.layer);
+  Value gated = MulOp::create(builder, at(names.perLayerGate), gate, own);
+  Value result = norm(linear(gated, names.perLayerOut), names.postPerLayerNorm, model.norm);
+  return AddOp::create(builder, at(names.perLayerOut), stream, result);
+}
+
 void LayerBuilder::build(func::FuncOp function) {
   Value x = values.x;
   const BlockConfig &block = model.block;
@@ -65,8 +78,16 @@ void LayerBuilder::build(func::FuncOp function) {
   if (!std::holds_alternative<std::monostate>(kind.ffn)) {
     if (kind.mixes && block.parallel != Parallel::SharedNorm)
       entered = before(block.parallel == Parallel::No ? stream : x, names.ffnNorm);
-    stream =
-        added(stream, buildFeedForward(*this, entered), names.postFfnNorm, at(parentOf(names.up)));
+    stream = added(stream, buildFeedForward(*this, entered, stream), names.postFfnNorm,
+                   at(parentOf(names.up)));
+  }
+  if (kind.perLayer)
+    stream = addPerLayer(stream);
+  if (block.layerScalar) {
+    Value scaled = ScaleHeadsOp::create(builder, at(names.layerScalar),
+                                        heads(stream, 1, model.hidden, names.layerScalar),
+                                        weight(names.layerScalar));
+    stream = MergeHeadsOp::create(builder, at(names.layerScalar), stream.getType(), scaled);
   }
   llvm::SmallVector<Value> results = {stream};
   llvm::append_range(results, values.states);
@@ -86,6 +107,7 @@ static LayerValues takeArguments(OpBuilder &builder, const ModelConfig &model,
   for (auto [name, argument] : llvm::zip(argumentNames, body->getArguments()))
     given[name] = argument;
   values.x = given.at("x");
+  values.layer = given.at("layer");
   for (const LayerState &state : layerStates(kind))
     values.states.push_back(given.at(state.name));
   if (kind.mixes) {
@@ -94,6 +116,7 @@ static LayerValues takeArguments(OpBuilder &builder, const ModelConfig &model,
     values.positions = given.at("positions");
   }
   values.lengths = given.lookup("lengths");
+  values.perLayer = given.lookup(kPerLayerInputs);
   for (auto [weight, argument] : llvm::zip_equal(
            layerWeights(model, kind), body->getArguments().drop_front(argumentNames.size()))) {
     values.weights[weight.name] = argument;
@@ -113,6 +136,8 @@ func::FuncOp buildLayer(OpBuilder &builder, llvm::StringRef name, const ModelCon
                               {stateLayerName(kind, numbered), builder.getIndexType()}};
   for (auto [state, stateType] : llvm::zip_equal(layerStates(kind), states))
     types[state.name] = stateType;
+  if (kind.perLayer)
+    types[kPerLayerInputs] = perLayerInputsType(builder, model, *kind.perLayer);
   llvm::SmallVector<Type> inputs;
   for (llvm::StringRef argument : layerArguments(kind, numbered))
     inputs.push_back(types.try_emplace(argument, indexRowsType(builder)).first->second);

@@ -1,7 +1,7 @@
 #include "frontend/import/LayerPart.h"
 
 #include "frontend/import/LayerSignature.h"
-#include "ir/Mica/Mica.h"
+#include "ir/Mica/Activations.h"
 
 using namespace mlir;
 
@@ -17,6 +17,15 @@ Value LayerPart::linear(Value x, const llvm::Twine &module) const {
 Value LayerPart::norm(Value x, llvm::StringRef module, const NormConfig &config) const {
   return buildNorm(builder, at(module), x, weight(module + ".weight"), weight(module + ".bias"),
                    config);
+}
+
+Value LayerPart::activate(Value x, Activation activation, Location loc) const {
+  Value result;
+  forEachActivationOp([&](auto op) {
+    if (op.getActivation() == activation)
+      result = decltype(op)::create(builder, loc, x);
+  });
+  return result;
 }
 
 Value LayerPart::heads(Value rows, int64_t count, int64_t size, const llvm::Twine &module) const {

@@ -11,8 +11,10 @@ namespace mica {
 /// The arguments of a layer function. The values of states change while it is built.
 struct LayerValues {
   mlir::Value x, sequences, positions;
+  mlir::Value layer;      ///< index of the layer in the model
   mlir::Value stateLayer; ///< index of the layer in its states; null if it has none
   mlir::Value lengths;    ///< null if the rope of the layer type does not depend on them
+  mlir::Value perLayer;   ///< embeddings of all layers; null if the layer type adds none
   llvm::SmallVector<mlir::Value> states; ///< in the order of layerStates
   llvm::StringMap<mlir::Value> weights;  ///< those that the layer type has
 };
@@ -31,6 +33,7 @@ protected:
   mlir::Value linear(mlir::Value x, const llvm::Twine &module) const;
   /// The norm with the weight of a module, and its bias if it has one.
   mlir::Value norm(mlir::Value x, llvm::StringRef module, const NormConfig &config) const;
+  mlir::Value activate(mlir::Value x, Activation activation, mlir::Location loc) const;
   /// Splits rows into `count` heads of `size` elements.
   mlir::Value heads(mlir::Value rows, int64_t count, int64_t size, const llvm::Twine &module) const;
 

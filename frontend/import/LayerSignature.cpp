@@ -94,6 +94,8 @@ llvm::SmallVector<llvm::StringRef> layerArguments(const LayerType &kind, bool nu
   names.append({"sequences", "positions"});
   if (followsLength(kind))
     names.push_back("lengths");
+  if (kind.perLayer)
+    names.push_back(kPerLayerInputs);
   return names;
 }
 

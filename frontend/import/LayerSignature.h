@@ -25,12 +25,16 @@ struct LayerState {
 /// its scan.
 llvm::SmallVector<LayerState, 4> layerStates(const LayerType &kind);
 
+/// The name of the argument with the embeddings of all layers, [T, layers, dim].
+inline constexpr llvm::StringLiteral kPerLayerInputs = "per_layer_inputs";
+
 /// Whether the rope frequencies of a layer type depend on the sequence length.
 bool followsLength(const LayerType &kind);
 
 /// The arguments of a layer function before its weights, in order: x, the states of
 /// layerStates(kind), the index of the layer in the model, with `numbered` its index in its states,
-/// sequences, positions, and lengths if the rope of the layer type depends on them.
+/// sequences, positions, lengths if the rope of the layer type depends on them, and the embeddings
+/// of all layers if it adds its own.
 llvm::SmallVector<llvm::StringRef> layerArguments(const LayerType &kind, bool numbered);
 
 /// The name of the argument with the layer's index in its states: a separate one with `numbered`,

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -74,6 +75,13 @@ private:
   /// Those of the model, and of its multi-token prediction head.
   llvm::SmallVector<StateGroup> allGroups() const;
   void planStates();
+  /// Whether the index of a layer in its states may differ from that in the model.
+  bool isNumbered() const {
+    return stateGroups.size() > 1 || llvm::any_of(model.layerTypes, [](const LayerType &kind) {
+             return kind.attention.sharesCache;
+           });
+  }
+  Value perLayerInputs(const EntrySignature &main, Value x);
   /// In the order of layerStates.
   llvm::SmallVector<Type> stateTypes(const StateGroup &group);
 
@@ -120,7 +128,9 @@ void ModelImporter::planStates() {
       stateGroups.push_back({stateShapeOf(kind), &kind, 0, states});
       states += layerStates(kind).size();
     }
-    stateLayers.push_back(groupOf(kind).layers++);
+    // A layer without caches of its own reads those of the last one that has some.
+    int64_t &layers = groupOf(kind).layers;
+    stateLayers.push_back(kind.attention.sharesCache ? layers - 1 : layers++);
   }
 }
 
@@ -159,6 +169,10 @@ void ModelImporter::declareAll() {
   for (const std::vector<PlannedWeight> &layer : plan.layers)
     for (const PlannedWeight &weight : layer)
       declare(weight);
+  if (plan.perLayer)
+    for (const PlannedWeight *weight :
+         {&plan.perLayer->table, &plan.perLayer->projection, &plan.perLayer->norm})
+      declare(*weight);
   declare(plan.finalNorm);
   if (plan.finalNormBias)
     declare(*plan.finalNormBias);
@@ -190,8 +204,7 @@ void ModelImporter::buildLayers() {
       llvm::SmallVector<Type> states;
       if (structure.mixes)
         states = stateTypes(groupOf(structure));
-      function = buildLayer(builder, name, model, structure, states,
-                            /*numbered=*/stateGroups.size() > 1, types);
+      function = buildLayer(builder, name, model, structure, states, isNumbered(), types);
     }
     functions.push_back(function);
   }
@@ -221,22 +234,50 @@ Value ModelImporter::callLayer(Location loc, func::FuncOp function, const LayerT
 
 Value ModelImporter::callLayers(Value x, const EntrySignature &main,
                                 llvm::MutableArrayRef<Value> states) {
+  Value perLayer = plan.perLayer ? perLayerInputs(main, x) : Value();
+  bool numbered = isNumbered();
   for (auto [index, function] : llvm::enumerate(functions)) {
     Location loc = at((model.names->layers + "." + llvm::Twine(index)).str());
     const LayerType &kind = layerTypeOf(index);
     auto own = states.slice(kind.mixes ? groupOf(kind).first : 0, layerStates(kind).size());
-    bool numbered = stateGroups.size() > 1;
     llvm::StringMap<Value> given{{"x", x},
                                  {"layer", arith::ConstantIndexOp::create(builder, loc, index)},
                                  {"sequences", main.argument(EntryRole::Sequences)},
                                  {"positions", main.argument(EntryRole::Positions)},
-                                 {"lengths", main.argument(EntryRole::Lengths)}};
+                                 {"lengths", main.argument(EntryRole::Lengths)},
+                                 {kPerLayerInputs, perLayer}};
     if (numbered)
       given[stateLayerName(kind, numbered)] =
           arith::ConstantIndexOp::create(builder, loc, stateLayers[index]);
     x = callLayer(loc, function, kind, numbered, given, plan.layers[index], own);
   }
   return x;
+}
+
+/// (norm(projection(x)) + table[token]) / sqrt(2), where `x` are the embeddings: for every row
+/// those of all layers. Projection and table are scaled by 1 / sqrt(C) and by the root of their
+/// size.
+Value ModelImporter::perLayerInputs(const EntrySignature &main, Value x) {
+  const PerLayerWeights &weights = *plan.perLayer;
+  const PerLayerConfig &config = *model.layerTypes.front().perLayer;
+  auto inputs = perLayerInputsType(builder, model, config);
+  Type rows = rowsType(builder, inputs.getDimSize(1) * config.dim);
+  auto split = [&](Location loc, Value all) {
+    return SplitHeadsOp::create(builder, loc, inputs, all).getResult();
+  };
+  Location loc = at(model.names->perLayerTable);
+  Value gathered =
+      EmbeddingOp::create(builder, loc, rows, main.argument(EntryRole::Tokens), get(weights.table));
+  gathered = buildScale(builder, loc, gathered, std::sqrt(static_cast<double>(config.dim)));
+  loc = at(model.names->perLayerProjection);
+  Value projected = LinearOp::create(builder, loc, rows, x, get(weights.projection),
+                                     /*bias=*/Value(), /*residual=*/Value(), KernelKindAttr());
+  projected = buildScale(builder, loc, projected, 1 / std::sqrt(static_cast<double>(model.hidden)));
+  loc = at(model.names->perLayerNorm);
+  Value normed =
+      buildNorm(builder, loc, split(loc, projected), get(weights.norm), Value(), model.norm);
+  Value sum = AddOp::create(builder, loc, normed, split(loc, gathered));
+  return buildScale(builder, loc, sum, std::sqrt(0.5));
 }
 
 /// The norm before the head, which a multi-token prediction head replaces.

@@ -21,7 +21,9 @@ private:
   llvm::Error matchWeight(PlannedWeight &weight);
   llvm::Error matchAll();
   llvm::Error checkTiedHead(const TensorInfo &head) const;
+  std::optional<std::pair<int64_t, llvm::StringRef>> splitLayer(llvm::StringRef name) const;
   bool isNextnPredictLayer(llvm::StringRef name) const;
+  bool isOfSharedCache(llvm::StringRef name) const;
   llvm::Expected<IgnoredTensor> classifyUnexpectedTensor(const TensorInfo &tensor) const;
 
   const WeightFiles &weights;
@@ -93,16 +95,35 @@ llvm::Error Matcher::checkTiedHead(const TensorInfo &head) const {
                     "set \"tie_word_embeddings\" to false if they are not");
 }
 
-/// Whether the tensor belongs to a multi-token prediction layer, after those that are computed.
-bool Matcher::isNextnPredictLayer(llvm::StringRef name) const {
-  int64_t layer, layers = static_cast<int64_t>(model.layers.size());
+/// The index of the layer in whose modules the tensor is, and its name within the layer; nullopt:
+/// it is outside of layers.
+std::optional<std::pair<int64_t, llvm::StringRef>> Matcher::splitLayer(llvm::StringRef name) const {
+  int64_t layer;
   llvm::StringRef base = model.names->baseModel();
   if (!base.empty())
     name.consume_front(base);
-  if (!name.consume_front(model.names->layers.drop_front(base.size())) || !name.consume_front("."))
+  if (!name.consume_front(model.names->layers.drop_front(base.size())) ||
+      !name.consume_front(".") || name.consumeInteger(10, layer) || !name.consume_front("."))
+    return std::nullopt;
+  return std::pair(layer, name);
+}
+
+/// Whether the tensor belongs to a multi-token prediction layer, after those that are computed.
+bool Matcher::isNextnPredictLayer(llvm::StringRef name) const {
+  auto split = splitLayer(name);
+  auto layers = static_cast<int64_t>(model.layers.size());
+  return split && split->first >= layers && split->first < layers + model.numNextnPredictLayers;
+}
+
+/// Whether the tensor would compute keys or values of a layer that reads those of an earlier one.
+bool Matcher::isOfSharedCache(llvm::StringRef name) const {
+  auto split = splitLayer(name);
+  if (!split || split->first < 0 || split->first >= static_cast<int64_t>(model.layers.size()) ||
+      !model.layerTypes[model.layers[split->first]].attention.sharesCache)
     return false;
-  return !name.consumeInteger(10, layer) && name.starts_with(".") && layer >= layers &&
-         layer < layers + model.numNextnPredictLayers;
+  const NamingTable &names = *model.names;
+  llvm::StringRef module = split->second.rsplit('.').first;
+  return llvm::is_contained({names.key, names.value, names.keyNorm}, module);
 }
 
 llvm::Expected<IgnoredTensor> Matcher::classifyUnexpectedTensor(const TensorInfo &tensor) const {
@@ -113,6 +134,9 @@ llvm::Expected<IgnoredTensor> Matcher::classifyUnexpectedTensor(const TensorInfo
   }
   if (isNextnPredictLayer(tensor.name))
     return IgnoredTensor{tensor.name, "is for multi-token prediction (MTP)"};
+  if (isOfSharedCache(tensor.name))
+    return IgnoredTensor{tensor.name,
+                         "has no effect: the layer reads keys and values of an earlier one"};
   if (plan.mtp && llvm::StringRef(tensor.name).starts_with("mtp."))
     return inputError(weights.pathOf(tensor),
                       "tensor " + inQuotes(tensor.name) + " " + shown(tensor.shape) +

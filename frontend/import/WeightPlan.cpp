@@ -14,17 +14,12 @@ public:
   std::vector<LayerWeight> list() {
     if (kind.mixes)
       attention();
-    if (std::holds_alternative<std::monostate>(kind.ffn))
-      return std::move(weights);
-    llvm::StringRef before = !kind.mixes                                    ? names.attentionNorm
-                             : model.block.parallel == Parallel::SharedNorm ? ""
-                                                                            : names.ffnNorm;
-    blockNorms(before, names.postFfnNorm, [&] {
-      if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
-        this->dense(*dense);
-      else
-        sparse(std::get<SparseConfig>(kind.ffn));
-    });
+    if (!std::holds_alternative<std::monostate>(kind.ffn))
+      feedForward();
+    if (kind.perLayer)
+      perLayer(*kind.perLayer);
+    if (model.block.layerScalar)
+      weights.push_back({names.layerScalar.str(), {1}});
     return std::move(weights);
   }
 
@@ -35,6 +30,17 @@ private:
     int64_t first, last, period;
   };
 
+  void feedForward() {
+    llvm::StringRef before = !kind.mixes                                    ? names.attentionNorm
+                             : model.block.parallel == Parallel::SharedNorm ? ""
+                                                                            : names.ffnNorm;
+    blockNorms(before, names.postFfnNorm, [&] {
+      if (auto *dense = std::get_if<DenseConfig>(&kind.ffn))
+        this->dense(*dense);
+      else
+        sparse(std::get<SparseConfig>(kind.ffn));
+    });
+  }
   void norm(llvm::StringRef module, llvm::ArrayRef<int64_t> shape, const NormConfig &config) {
     weights.push_back({(module + ".weight").str(), llvm::SmallVector<int64_t, 3>(shape)});
     // A star in the name: one tensor per head.
@@ -86,6 +92,7 @@ private:
   std::optional<Rows> rowsOfGateUp(int64_t index, const DenseConfig &config);
   void expert(const llvm::Twine &prefix, int64_t width, const DenseConfig &config, bool isShared);
   void stackedExperts(const SparseConfig &sparse);
+  void perLayer(const PerLayerConfig &perLayer);
 
   const ModelConfig &model;
   const NamingTable &names;
@@ -110,15 +117,19 @@ void LayerLister::projections() {
   if (a.outputGate)
     parts[0] = {names.query, 0, d, 2 * d};
   linear(names.query, q, hidden, a.qkvBias, parts[0]);
-  linear(names.key, kv, hidden, a.qkvBias, parts[1]);
-  linear(names.value, kv, hidden, a.qkvBias, parts[2]);
+  if (!a.sharesCache)
+    linear(names.key, kv, hidden, a.qkvBias, parts[1]);
+  if (!a.sharesCache && !a.valuesAreKeys)
+    linear(names.value, kv, hidden, a.qkvBias, parts[2]);
   if (a.outputGate)
     linear(names.query + "_gate", q, hidden, a.qkvBias, Rows{names.query, d, 2 * d, 2 * d});
 }
 
 void LayerLister::qkNorms() {
   const AttentionConfig &a = kind.attention;
-  for (auto [module, heads] : {std::pair(names.queryNorm, a.heads), {names.keyNorm, a.kvHeads}})
+  for (auto [module, heads] : {std::pair(names.queryNorm, a.heads), {names.keyNorm, a.kvHeads}}) {
+    if (a.sharesCache && module == names.keyNorm)
+      continue;
     switch (a.qkNorm) {
     case QkNorm::None:
       break;
@@ -132,6 +143,7 @@ void LayerLister::qkNorms() {
       norm(module, heads * a.headDim, a.norm);
       break;
     }
+  }
 }
 
 /// The projections to latents, their norms, and the projections of latents to heads.
@@ -337,10 +349,23 @@ void LayerLister::sparse(const SparseConfig &sparse) {
     expert(sharedExpertName(names, i), hidden, sparse.shared, /*isShared=*/true);
   if (sparse.sharedGate)
     linear(names.sharedExpertGate, 1, hidden, false);
+  if (sparse.dense) {
+    dense(*sparse.dense);
+    for (llvm::StringRef module : {names.expertsNorm, names.postDenseNorm, names.postExpertsNorm})
+      norm(module, hidden, model.norm);
+    weights.push_back({names.routerNorm.str(), {hidden}});
+    weights.push_back({names.expertScales.str(), {sparse.experts}});
+  }
   if (sparse.latent == 0)
     return;
   linear(names.expertsIn, sparse.latent, hidden, sparse.shared.bias);
   linear(names.expertsOut, hidden, sparse.latent, sparse.shared.bias);
+}
+
+void LayerLister::perLayer(const PerLayerConfig &perLayer) {
+  linear(names.perLayerGate, perLayer.dim, hidden, false);
+  linear(names.perLayerOut, hidden, perLayer.dim, false);
+  norm(names.postPerLayerNorm, hidden, model.norm);
 }
 
 PlannedWeight plan(const llvm::Twine &prefix, const LayerWeight &weight) {
@@ -392,6 +417,8 @@ llvm::SmallVector<PlannedWeight *> allWeights(WeightPlan &plan) {
         &plan.head})
     if (*weight)
       all.push_back(&**weight);
+  if (plan.perLayer)
+    all.append({&plan.perLayer->table, &plan.perLayer->projection, &plan.perLayer->norm});
   for (std::vector<PlannedWeight> &layer : plan.layers)
     for (PlannedWeight &weight : layer)
       all.push_back(&weight);
@@ -456,6 +483,13 @@ WeightPlan planWeights(const ModelConfig &model, MtpHead mtp) {
     result.embeddingNormBias = plan(names.embeddingNorm, {".bias", {model.hidden}});
   if (model.positions)
     result.positions = plan(names.positions, {".weight", {model.positions->rows, model.hidden}});
+  if (const std::optional<PerLayerConfig> &perLayer = model.layerTypes.front().perLayer) {
+    int64_t columns = static_cast<int64_t>(model.layers.size()) * perLayer->dim;
+    result.perLayer = {
+        .table = plan(names.perLayerTable, {".weight", {model.perLayerVocab, columns}}),
+        .projection = plan(names.perLayerProjection, {".weight", {columns, model.hidden}}),
+        .norm = plan(names.perLayerNorm, {".weight", {perLayer->dim}})};
+  }
   if (!model.tiedHead)
     result.head = plan(names.head, {".weight", {model.vocab, model.hidden}});
   for (auto [index, kind] : llvm::enumerate(model.layers)) {

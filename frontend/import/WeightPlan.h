@@ -65,12 +65,19 @@ struct MtpWeights {
   PlannedWeight finalNorm;
 };
 
+/// The weights of the embeddings that layers add, [T, layers, dim]: the table, whose rows have
+/// those of all layers, the projection of the token's embedding, and the norm of what it projects.
+struct PerLayerWeights {
+  PlannedWeight table, projection, norm;
+};
+
 /// Whether a model is read with its multi-token prediction head.
 enum class MtpHead { LeftOut, Kept };
 
 struct WeightPlan {
   PlannedWeight embedding, finalNorm;
   std::optional<PlannedWeight> finalNormBias, positions, embeddingNorm, embeddingNormBias;
+  std::optional<PerLayerWeights> perLayer;
   std::optional<PlannedWeight> head;              ///< absent if tied to the embedding
   std::vector<std::vector<PlannedWeight>> layers; ///< per layer, in the order of layerWeights
   std::optional<MtpWeights> mtp;                  ///< present if it is kept

@@ -124,6 +124,18 @@ static llvm::Expected<SmallVector<Value>> evalSplit(SplitOp op, Scope &scope) {
   return parts;
 }
 
+// y[t] = x[t, index].
+static llvm::Expected<Tensor> evalSelectHead(SelectHeadOp op, Scope &scope) {
+  const Tensor &x = scope.tensor(op.getX());
+  int64_t index = scope.scalar(op.getIndex()), width = x.shape[2];
+  if (llvm::Error error = checkIndex(op, "head", index, x.shape[1]))
+    return error;
+  Tensor y = Tensor::zerosOf(op.getType(), x.shape[0]);
+  for (int64_t t = 0; t < x.shape[0]; ++t)
+    llvm::copy(x.row(t).slice(index * width, width), y.floats.begin() + t * width);
+  return y;
+}
+
 static llvm::Expected<Value> evalProbe(ProbeOp op, Scope &scope) { return scope.get(op.getX()); }
 
 // y[i] = x[rows[i]].
@@ -151,6 +163,7 @@ void addElementwiseOps(OpTable &table) {
   table.add(evalSplitHeads);
   table.add(evalMergeHeads);
   table.add(evalSplit);
+  table.add(evalSelectHead);
   table.add(evalProbe);
   table.add(evalSelectRows);
 }

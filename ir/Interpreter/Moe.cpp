@@ -77,14 +77,15 @@ static SmallVector<float> choicesOf(MoeGateOp op, ArrayRef<float> scores,
   return choices;
 }
 
-/// The weights of the selected experts.
-static SmallVector<float> weightsOf(MoeGateOp op, ArrayRef<float> scores,
-                                    ArrayRef<int64_t> experts) {
+/// The weights of the selected experts. `scales` may be null.
+static SmallVector<float> weightsOf(MoeGateOp op, ArrayRef<float> scores, ArrayRef<int64_t> experts,
+                                    const Tensor *scales) {
   double total = 1e-20;
   for (int64_t expert : experts)
     total += scores[expert];
   return llvm::map_to_vector(experts, [&](int64_t expert) {
-    return static_cast<float>(op.getNormalize() ? scores[expert] / total : scores[expert]);
+    double weight = op.getNormalize() ? scores[expert] / total : scores[expert];
+    return static_cast<float>(scales ? weight * scales->floats[expert] : weight);
   });
 }
 
@@ -93,13 +94,14 @@ static llvm::Expected<SmallVector<Value>> evalMoeGate(MoeGateOp op, Scope &scope
   const Tensor *bias = op.getBias() ? &scope.tensor(op.getBias()) : nullptr;
   const Tensor *correctionBias =
       op.getEScoreCorrectionBias() ? &scope.tensor(op.getEScoreCorrectionBias()) : nullptr;
+  const Tensor *scales = op.getExpertScales() ? &scope.tensor(op.getExpertScales()) : nullptr;
   int64_t k = op.getK(), rows = x.shape[0];
   Tensor weights = Tensor::zerosOf(op.getWeights().getType(), rows);
   Tensor experts = Tensor::zerosOf(op.getExperts().getType(), rows);
   for (int64_t t = 0; t < rows; ++t) {
     SmallVector<float> scores = scoresOf(productsOf(x.row(t), gate, bias), op.getScoring());
     SmallVector<int64_t> best = bestOf(choicesOf(op, scores, correctionBias), k);
-    llvm::copy(weightsOf(op, scores, best), weights.floats.begin() + t * k);
+    llvm::copy(weightsOf(op, scores, best, scales), weights.floats.begin() + t * k);
     llvm::copy(best, experts.ints.begin() + t * k);
   }
   return SmallVector<Value>{Value(std::move(weights)), Value(std::move(experts))};
@@ -146,7 +148,8 @@ std::optional<SmallVector<float>> weightsIfNearTie(MoeGateOp op, ArrayRef<Value>
   llvm::sort(chosen);
   if (best != chosen)
     return std::nullopt;
-  return weightsOf(op, scoresOf(products, op.getScoring()), experts);
+  return weightsOf(op, scoresOf(products, op.getScoring()), experts,
+                   tensorOf(op.getExpertScales()));
 }
 
 /// activation(gate) * up, or with `clamped` the formula of mica.moe_experts.

@@ -87,6 +87,13 @@ LogicalResult SplitOp::verify() {
   return requireSize(*this, "a row of x", lastDim(getX()), columns, "columns of all parts");
 }
 
+LogicalResult SelectHeadOp::verify() {
+  if (failed(requireSameRows(*this, getX(), getResult())))
+    return failure();
+  return requireSize(*this, "a row of the result", lastDim(getResult()), lastDim(getX()),
+                     "a head of x");
+}
+
 LogicalResult SelectRowsOp::verify() {
   if (shapeOf(getX()).getElementType() != shapeOf(getResult()).getElementType())
     return emitOpError("does not change the element type");

@@ -315,6 +315,30 @@ def Mica_SplitOp : Mica_PureOp<"split", [Mica_RunsNoKernel]> {
   let hasVerifier = 1;
 }
 
+def Mica_SelectHeadOp : Mica_PureOp<"select_head", [Mica_SelectsEntry]> {
+  let summary = "one head of each row";
+  let description = [{
+    `y[t] = x[t, index]`. Used for embeddings of a token that differ by layer: `x` has those of all layers, and a layer
+    selects its own. The index must be that of a head.
+
+    Example:
+    ```mlir
+    func.func @select_head(%x: tensor<?x8x16xf32>, %layer: index) {
+      %y = mica.select_head %x[%layer] : tensor<?x8x16xf32> -> tensor<?x16xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Mica_Heads32:$x, Index:$index);
+  let results = (outs Mica_Rows32:$result);
+  let assemblyFormat = "$x `[` $index `]` attr-dict `:` type($x) `->` type($result)";
+  let extraClassDeclaration = [{
+    int64_t getNumEntries() { return ::llvm::cast<::mlir::RankedTensorType>(getX().getType()).getDimSize(1); }
+    static ::llvm::StringRef getEntryNoun() { return "head"; }
+  }];
+  let hasVerifier = 1;
+}
+
 def Mica_ProbeOp : Mica_PureOp<"probe", [AllTypesMatch<["x", "result"]>, Mica_NotProbed]> {
   let summary = "identity that records its operand";
   let description = [{

@@ -132,6 +132,16 @@ def Mica_DynamicScalingAttr
   let parameters = (ins "::mlir::FloatAttr":$factor, "int64_t":$original_context);
 }
 
+def Mica_ProportionalScalingAttr : Mica_Scaling<"Proportional", "proportional", ["scaleFrequency", "verifyPairs"]> {
+  let summary = "rope scaling that rotates only the first pairs of a head (Gemma 4)";
+  let description = [{
+    The first `pairs` frequencies are divided by `factor`, the others are zero. Unlike `rotary_dim`, it changes neither
+    which elements form a pair nor the first frequencies: with the pairing `half`, elements i and i + D / 2 of a head of
+    D elements are rotated for i < pairs, by `theta^(-2 i / D)`.
+  }];
+  let parameters = (ins "int64_t":$pairs, "::mlir::FloatAttr":$factor);
+}
+
 def Mica_SliceAttr : Mica_Attr<"Slice", "slice"> {
   let summary = "a part of a tensor of the checkpoint";
   let description = [{

@@ -10,12 +10,18 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments, Mica_Rou
     `e_score_correction_bias` [E] is added to the scores for the selection of experts, but not to the weights. With
     `groups(n keep m by best)` the experts form n groups of consecutive experts, and only experts of the m best groups
     (`topk_group`) can be selected: the score of a group is that of its best expert, or with `by best_two` the sum of
-    its two best scores.
+    its two best scores. With `expert_scales` [E], the weight of a selected expert is finally multiplied by the scale of
+    that expert.
 
     Example:
     ```mlir
     func.func @moe_gate(%x: tensor<?x64xf32>, %gate: tensor<4x64xf32>) {
       %weights, %experts = mica.moe_gate %x, %gate softmax k(2) normalize
+          : tensor<?x64xf32>, tensor<4x64xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+      return
+    }
+    func.func @moe_gate_with_scales(%x: tensor<?x64xf32>, %gate: tensor<4x64xf32>, %s: tensor<4xf32>) {
+      %weights, %experts = mica.moe_gate %x, %gate expert_scales(%s : tensor<4xf32>) softmax k(2) normalize
           : tensor<?x64xf32>, tensor<4x64xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
       return
     }
@@ -28,21 +34,24 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments, Mica_Rou
     ```
   }];
   let arguments = (ins Mica_Rows32:$x, Mica_Matrix:$gate, Optional<Mica_Vector>:$bias,
-                       Optional<Mica_Vector>:$e_score_correction_bias, Mica_ScoringAttr:$scoring, I64Attr:$k,
-                       UnitAttr:$normalize,
+                       Optional<Mica_Vector>:$e_score_correction_bias, Optional<Mica_Vector>:$expert_scales,
+                       Mica_ScoringAttr:$scoring, I64Attr:$k, UnitAttr:$normalize,
                        OptionalAttr<I64Attr>:$groups, OptionalAttr<I64Attr>:$topk_group,
                        OptionalAttr<Mica_GroupScoringAttr>:$group_scoring);
   let results = (outs Mica_Rows32:$weights, Mica_ExpertIds:$experts);
   let assemblyFormat = [{
     $x `,` $gate (`bias` `(` $bias^ `:` type($bias) `)`)?
     (`e_score_correction_bias` `(` $e_score_correction_bias^ `:` type($e_score_correction_bias) `)`)?
+    (`expert_scales` `(` $expert_scales^ `:` type($expert_scales) `)`)?
     custom<Word>($scoring) `k` `(` $k `)`
     (`groups` `(` $groups^ `keep` $topk_group `by` custom<Word>($group_scoring) `)`)? (`normalize` $normalize^)?
     attr-dict
     `:` type($x) `,` type($gate) `->` type($weights) `,` type($experts)
   }];
   let extraClassDeclaration = [{
-    ::llvm::SmallVector<::mlir::Value> getVectors() { return {getBias(), getEScoreCorrectionBias()}; }
+    ::llvm::SmallVector<::mlir::Value> getVectors() {
+      return {getBias(), getEScoreCorrectionBias(), getExpertScales()};
+    }
   }];
   let hasVerifier = 1;
 }

@@ -182,3 +182,25 @@ std::optional<int64_t> DynamicScalingAttr::getLengthThreshold() const {
 std::optional<double> DynamicScalingAttr::getThetaGrowth() const {
   return getFactor().getValueAsDouble();
 }
+
+//===----------------------------------------------------------------------===//
+// proportional
+//===----------------------------------------------------------------------===//
+
+LogicalResult ProportionalScalingAttr::verify(EmitError emitError, int64_t pairs,
+                                              FloatAttr factor) {
+  if (pairs < 1)
+    return emitError() << "pairs must be positive, got " << pairs;
+  return requirePositive(emitError, factor, "factor");
+}
+
+LogicalResult ProportionalScalingAttr::verifyPairs(EmitError emitError, int64_t pairs) const {
+  if (getPairs() <= pairs)
+    return success();
+  return emitError() << "rotates " << getPairs() << " pairs, but there are " << pairs;
+}
+
+double ProportionalScalingAttr::scaleFrequency(double frequency, int64_t index, int64_t, double,
+                                               int64_t) const {
+  return index < getPairs() ? frequency / getFactor().getValueAsDouble() : 0;
+}

@@ -72,6 +72,8 @@ static std::optional<Provenance> findProvenance(Iteration iteration, Iteration n
   if (before.getDefiningOp<GetWeightOp>() && after.getDefiningOp<GetWeightOp>())
     return Provenance{Provenance::Weight};
   auto first = getConstant(before), second = getConstant(after);
+  if (first && second && *second == *first)
+    return Provenance{Provenance::Same};
   if (first && second && *second > *first && *second - *first <= int64_t(iteration.size()))
     return Provenance{Provenance::Layer, 0, 0, *second - *first};
   return std::nullopt;

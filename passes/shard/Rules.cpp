@@ -323,8 +323,8 @@ namespace {
 class RuleTable {
 public:
   RuleTable() {
-    addAll<keepWhole, GetWeightOp, SelectRowsOp, SplitOp, ScalePartsOp, MoeGateOp, SinusoidOp,
-           func::CallOp, func::ReturnOp, arith::ConstantOp, tensor::DimOp>();
+    addAll<keepWhole, GetWeightOp, SelectRowsOp, SelectHeadOp, SplitOp, ScalePartsOp, MoeGateOp,
+           SinusoidOp, func::CallOp, func::ReturnOp, arith::ConstantOp, tensor::DimOp>();
     addAll<partitionElementwise, AddOp, MulOp, SigmoidOp, ScaleOp, SoftcapOp>();
     addAll<partitionWithVector, SoftplusOp, DecayOp>();
     add(partitionCast);

@@ -54,6 +54,8 @@ constexpr RowOp rowOps[] = {
      "mica.select_rows %x, %r : " ROWS ", tensor<?xi32>"
      " -> " ROWS,
      ROWS, 4 * columns},
+    {"select_head", "%x: " HEADS, "mica.select_head %x[%i] : " HEADS " -> tensor<?x64xf32>",
+     "tensor<?x64xf32>", 4 * 64},
     {"concat_heads", "%a: tensor<?x16x128xf32>, %b: tensor<?x1x64xf32>",
      "mica.concat_heads %a, %b : tensor<?x16x128xf32>, tensor<?x1x64xf32> -> tensor<?x16x192xf32>",
      "tensor<?x16x192xf32>", 4 * (16 * 128 + 64)},
@@ -86,6 +88,7 @@ KernelBenchmark overRows(const std::string &name, const RowOp &op, const std::st
   })"
                                : R"(
   func.func @f0({arguments}) -> {result} {
+    %i = arith.constant 1 : index
     %y = {text}
     return %y : {result}
   })",

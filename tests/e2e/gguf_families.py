@@ -112,6 +112,34 @@ NEXTN = {"nextn_predict_layers": lambda c: 1, "block_count": lambda c: c["num_hi
          "attention.recurrent_layers": lambda c: DELTA["attention.recurrent_layers"](c) + [False]}
 
 
+def of_global(name):
+    """A size of layers without a window."""
+    def size(c):
+        layer = c["layer_types"].index("full_attention")
+        return {int(k): v for k, v in c["per_layer_config"].items()}[layer].get(name, c[name])
+    return size
+
+
+def has_window(c):
+    return [t == "sliding_attention" for t in c["layer_types"]]
+
+
+def inner_of_gemma4(c):
+    inner, shared = c["intermediate_size"], c["num_kv_shared_layers"]
+    return [inner] * (c["num_hidden_layers"] - shared) + [2 * inner] * shared if c["use_double_wide_mlp"] else inner
+
+
+GEMMA4 = SIZES | RMS | THETA | {
+    "feed_forward_length": inner_of_gemma4, "attention.key_length": of_global("head_dim"), "attention.value_length": of_global("head_dim"),
+    "attention.key_length_swa": "head_dim", "attention.value_length_swa": "head_dim", "rope.dimension_count": of_global("head_dim"),
+    "rope.dimension_count_swa": "head_dim", "attention.shared_kv_layers": "num_kv_shared_layers",
+    "attention.head_count_kv": lambda c: [c["num_key_value_heads"] if w else of_global("num_key_value_heads")(c) for w in has_window(c)],
+    "attention.sliding_window": "sliding_window", "attention.sliding_window_pattern": has_window,
+    "embedding_length_per_layer_input": "hidden_size_per_layer_input", "final_logit_softcapping": "final_logit_softcapping",
+    "rope.freq_base_swa": lambda c: float(rope(c, "sliding_attention")["rope_theta"]), "expert_count": "num_experts",
+    "expert_used_count": "top_k_experts", "expert_feed_forward_length": "moe_intermediate_size"}
+
+
 def inner_of_lfm2(c):
     inner = int(c["block_ffn_dim_multiplier"] * int(2 * c["intermediate_size"] / 3))
     return inner + -inner % c["block_multiple_of"]
@@ -132,6 +160,7 @@ ARCHITECTURES = {
         "attention.sliding_window": "sliding_window", "attention.sliding_window_pattern": "sliding_window_pattern",
         "rope.freq_base_swa": lambda c: float(rope(c, "sliding_attention")["rope_theta"]),
         "final_logit_softcapping": "final_logit_softcapping"}),
+    "gemma4_text": ("gemma4", GEMMA4),
     "glm4": ("glm4", SIZES | HEADS | RMS | THETA | {"rope.dimension_count": rotated}),
     "gpt2": ("gpt2", GPT2),
     "gpt_neox": ("gptneox", {key: name for key, name in SIZES.items() if "kv" not in key} | {
@@ -175,7 +204,9 @@ TOP = gguf_file.TOP | {"wte": "token_embd", "wpe": "position_embd", "ln_f": "out
                        "gpt_neox.embed_in": "token_embd", "gpt_neox.final_layer_norm": "output_norm",
                        "embed_out": "output", "model.embedding_norm": "token_embd_norm",
                        "backbone.embeddings": "token_embd", "backbone.norm_f": "output_norm",
-                       "model.final_layernorm": "output_norm"}
+                       "model.final_layernorm": "output_norm", "model.embed_tokens_per_layer": "per_layer_token_embd",
+                       "model.per_layer_model_projection": "per_layer_model_proj",
+                       "model.per_layer_projection_norm": "per_layer_proj_norm"}
 LAYER = gguf_file.LAYER | {
     "ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output",
     "mlp.c_fc": "ffn_up", "mlp.c_proj": "ffn_down", "self_attention.query_key_value": "attn_qkv",
@@ -201,13 +232,18 @@ LAYER |= {f"linear_attn.in_proj_{name}": to for name, to in {
     "qkv": "attn_qkv", "z": "attn_gate", "b": "ssm_beta", "a": "ssm_alpha", "ba": "ssm_ba"}.items()}
 LAYER |= {f"feed_forward.{name}_proj": f"ffn_{name}" for name in ("gate", "up", "down")}
 LAYER |= {"norm": "attn_norm", "pre_ff_layernorm": "ffn_norm"}
+LAYER |= {"per_layer_input_gate": "inp_gate", "per_layer_projection": "proj", "post_per_layer_input_norm": "post_norm",
+          "router.proj": "ffn_gate_inp", "pre_feedforward_layernorm_2": "pre_ffw_norm_2",
+          "post_feedforward_layernorm_1": "post_ffw_norm_1", "post_feedforward_layernorm_2": "post_ffw_norm_2"}
 POST_NORMS = {"post_attention_layernorm": "post_attention_norm"}
 # Of all but the first, the norm is before the network all the same.
 DELTA_NETS = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
-OWN = dict.fromkeys(("gemma3_text", "gpt_oss", *DELTA_NETS), POST_NORMS)
+OWN = dict.fromkeys(("gemma3_text", "gemma4_text", "gpt_oss", *DELTA_NETS), POST_NORMS)
 # Tensors without a suffix after the module, at the end of a layer's name.
 TENSORS = {"self_attn.sinks": "attn_sinks.weight", ".gate.e_score_correction_bias": "exp_probs_b.bias",
-           "feed_forward.expert_bias": "exp_probs_b.bias", ".A_log": "ssm_a", ".D": "ssm_d", ".dt_bias": "ssm_dt.bias"}
+           "feed_forward.expert_bias": "exp_probs_b.bias", "layer_scalar": "layer_output_scale.weight",
+           "router.scale": "ffn_gate_inp.scale", "router.per_expert_scale": "ffn_down_exps.scale",
+           "experts.gate_up_proj": "ffn_gate_up_exps.weight", ".experts.down_proj": "ffn_down_exps.weight", ".A_log": "ssm_a", ".D": "ssm_d", ".dt_bias": "ssm_dt.bias"}
 
 STACKED = {("mlp.experts", f"{name}_proj.weight"): f"ffn_{name}_exps" for name in ("gate", "up", "down")}
 STACKED |= {("feed_forward.experts", f"w{i + 1}.weight"): f"ffn_{n}_exps" for i, n in enumerate(("gate", "down", "up"))}
@@ -275,6 +311,13 @@ def of_qwen3_next(tensors, c):
         q, k, v, z = (part.reshape(-1, values.shape[1]) for part in parts)
         yield f"blk.{layer}.attn_qkv.weight", np.concatenate([q, k, v])
         yield f"blk.{layer}.attn_gate.weight", z
+
+
+def of_gemma4(c):
+    """The factors of rope in layers without a window: 1 for the pairs that are rotated."""
+    size, parameters = of_global("head_dim")(c), rope(c)
+    pairs = int(size * parameters["partial_rotary_factor"] / 2)
+    yield "rope_freqs.weight", np.array([1.0] * pairs + [1e30] * (size // 2 - pairs), np.float32)
 
 
 def of_later_layer(layer):
@@ -383,6 +426,8 @@ def convert(folder):
         changed += of_granite(tensors, c)
     if family == "qwen3_next":
         changed += of_qwen3_next(tensors, c)
+    if family == "gemma4_text":
+        changed += of_gemma4(c)
     if values.get("nextn_predict_layers"):
         changed += of_later_layer(values["block_count"] - 1)
     changed += [(name_of(name, family), relaid(name, values, c)) for name, values in sorted(tensors.items())]

@@ -48,7 +48,7 @@ LAID |= {
                    "attention_bias": False},
     "starcoder2": {"sliding_window": None},
 }
-LAID |= {name: {} for name in ("falcon-h1", "granite-hybrid", "granite-hybrid-dense", "nemotron-h", "nemotron-h-latent", "qwen3-5", "qwen3-5-moe")}
+LAID |= {name: {} for name in ("falcon-h1", "gemma4-moe", "gemma4-shared", "gemma4-text", "granite-hybrid", "granite-hybrid-dense", "nemotron-h", "nemotron-h-latent", "qwen3-5", "qwen3-5-moe")}
 # Tensors that GGUF files of these families cannot contain.
 WITHOUT = {"bamba": r"\.mamba\..*_proj\.bias", "lfm2": r"\.conv\..*bias", "mamba2": r"_proj\.bias", "nemotron-h-moe": r"_proj\.bias",
            "qwen3-next": r"layers\.2\.|self_attn\..*bias"}

@@ -356,6 +356,37 @@ class Hybrids(Rewinding):
                                ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (64, 90), (96, 33), (96, 1), (3, 200)))
 
 
+class SharedCaches(Rewinding):
+    """Layers that read the caches of earlier ones, two with a window and one without."""
+
+    def program(self, *options):
+        folder = harness.once("gemma4-long", lambda: checkpoint.edited(
+            MODELS / "gemma4-shared", pathlib.Path(harness.folder("gemma4-long"), "model"),
+            lambda c: c.update(max_position_embeddings=CONTEXT)))
+        return harness.program(folder, *options, "--max-seq", CONTEXT)
+
+    def test_cache_sizes(self):
+        """Three of six layers have caches."""
+        said = json.loads(self.program().run("info", "--json").stdout)
+        self.assertEqual(said["cache_bytes_per_token"], (2 * 8 + 12) * 2 * 4)
+        self.assertEqual(said["cache_bytes"], (CONTEXT * 12 + RING * 2 * 8) * 2 * 4)
+
+    def test_chunk_sizes(self):
+        """Two sequences of uneven lengths, beyond the window and beyond the rings, in odd chunks."""
+        ids = np.random.default_rng(13).integers(3, 64, 2600).tolist()
+        for options in ((), ("--weights", "bf16", "--kv", "bf16"), ("--kv", "int8")):
+            wanted = self.program(*options).generate([ids, ids[70:]], 4, "--prefill-chunk", 64)
+            for chunk in (7, 63, 200):
+                got = self.program(*options).generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
+                self.assertEqual(got[0], wanted[0], (options, chunk))
+                for a, b in zip(got[1], wanted[1]):
+                    self.close(a, b, 1e-5 if not options else 2e-2, f"chunks of {chunk}")
+
+    def test_rewinding(self):
+        """A text is truncated by a draft and by more: rows equal those of a text computed at once."""
+        self.check_rewinds(self.program(), 14, ((0, 300), (292, 30), (261, 5), (205, 100), (100, 20), (3, 200), (200, 1)))
+
+
 #: The positions of a long conversation, and most that an edit of its last turn computes.
 LONG, MAX_COMPUTED = 36864, 512
 

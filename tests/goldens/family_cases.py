@@ -396,6 +396,60 @@ def older_nemotron(config):
 
 
 GEMMA = SMALL | {"head_dim": 16, "num_key_value_heads": 1, "hidden_size": 24}
+# Scores are not divided by the root of the head size: small heads limit how much they amplify rounding errors of angles.
+GEMMA4 = SMALL | WINDOW | {
+    "head_dim": 4,
+    "global_head_dim": 8,
+    "rms_norm_eps": 5e-2,
+    "intermediate_size": 20,
+    "hidden_size_per_layer_input": 0,
+    "vocab_size_per_layer_input": 64,
+    "final_logit_softcapping": 1.5,
+    "tie_word_embeddings": True,
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+    "rope_parameters": {
+        "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 50.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+    },
+}
+GEMMA4_KEYS_AS_VALUES = {
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "num_global_key_value_heads": 1,
+    "attention_k_eq_v": True,
+}
+GEMMA4_MUTANTS = {
+    "theta": {"rope_parameters": {"full_attention": {"rope_theta": 5.0}}},
+    "local theta": {"rope_parameters": {"sliding_attention": {"rope_theta": 10.0}}},
+    "share": {"rope_parameters": {"full_attention": {"partial_rotary_factor": 1.0}}},
+    "factor": {"rope_parameters": {"full_attention": {"factor": 4.0}}},
+    "window": {"sliding_window": 5},
+    "logits": {"final_logit_softcapping": None},
+    "eps": {"rms_norm_eps": 1e-4},
+}
+
+
+def older_gemma4(config):
+    """As published: keys of all layers without a window instead of sizes of single layers."""
+    overrides = config.pop("per_layer_config")
+    sizes = overrides[max(overrides)]
+    config["global_head_dim"] = sizes["head_dim"]
+    config["num_global_key_value_heads"] = sizes.get("num_key_value_heads")
+    config["torch_dtype"] = config.pop("dtype")
+    return config
+
+
+def gemma4_of_vision_model(changes):
+    """A checkpoint with a vision encoder; the golden is that of its text part."""
+    vision = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1,
+              "head_dim": 8, "patch_size": 2, "position_embedding_size": 4, "pooling_kernel_size": 1}
+    sizes = GEMMA4 | GEMMA4_KEYS_AS_VALUES | {"use_bidirectional_attention": "vision", "attention_bias": True, "pad_token_id": 0}
+    config = transformers.Gemma4Config(text_config=sizes | changes, vision_config=vision, audio_config=None)
+    config.text_config._experts_implementation = "eager"
+    config._attn_implementation = config.text_config._attn_implementation = "eager"
+    model = transformers.Gemma4ForConditionalGeneration(config)
+    written = json.loads(config.to_json_string()) | {"architectures": ["Gemma4ForConditionalGeneration"]}
+    return model, written, lambda made: {n: v for n, v in made.state_dict().items() if n != "lm_head.weight"}
 
 CASES = {
     "mistral": Case(
@@ -891,5 +945,41 @@ CASES = {
         margin_of=group_margin,
         first_margin=0.01,
         older=older_nemotron,
+    ),
+    "gemma4-text": Case(
+        "gemma4_text",
+        GEMMA4 | GEMMA4_KEYS_AS_VALUES | {"num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2},
+        GEMMA4_MUTANTS,
+        second=in_f64_throughout,
+        older=older_gemma4,
+    ),
+    "gemma4-shared": Case(
+        "gemma4_text",
+        GEMMA4
+        | {"num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2, "num_kv_shared_layers": 2,
+           "use_double_wide_mlp": True, "hidden_size_per_layer_input": 10},
+        GEMMA4_MUTANTS,
+        second=in_f64_throughout,
+        older=older_gemma4,
+    ),
+    "gemma4-moe": Case(
+        "gemma4_text",
+        GEMMA4
+        | GEMMA4_KEYS_AS_VALUES
+        | {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"], "enable_moe_block": True, "num_experts": 4,
+           "top_k_experts": 2, "moe_intermediate_size": 8},
+        GEMMA4_MUTANTS,
+        first_margin=0.01,
+        second=in_f64_throughout,
+        older=older_gemma4,
+    ),
+    "gemma4-vision": Case(
+        "gemma4",
+        {},
+        {"eps": {"rms_norm_eps": 1e-4}},
+        compose=gemma4_of_vision_model,
+        made_of="Gemma4ForConditionalGeneration",
+        without_effect=("model.vision_tower.*", "model.embed_vision.*"),
+        second=in_f64_throughout,
     ),
 }

@@ -84,9 +84,9 @@ def kind_of(name):
 
 
 def tensors_of(model):
-    """The parameters, and the correction biases of gates."""
-    corrections = ("correction_bias", "expert_bias")
-    return list(model.named_parameters()) + [(n, b) for n, b in model.named_buffers() if n.endswith(corrections)]
+    """The parameters, the correction biases of gates, and the factors of layers."""
+    buffers = ("correction_bias", "expert_bias", "layer_scalar")
+    return list(model.named_parameters()) + [(n, b) for n, b in model.named_buffers() if n.endswith(buffers)]
 
 
 def without(model, kind, offset):
@@ -116,7 +116,7 @@ def margins(model, ids, margin_of):
 
 
 def fill(model, seed, offset):
-    """Random values for all parameters, and for the correction biases of gates."""
+    """Random values for all tensors."""
     rng = np.random.default_rng(seed)
     with torch.no_grad():
         for name, value in sorted(tensors_of(model)):
@@ -182,7 +182,7 @@ def attempt(case, seed, where):
 
 def produce(root, name, case, first_seed):
     reasons = []
-    for seed in range(first_seed, first_seed + 20):
+    for seed in range(first_seed, first_seed + 60):
         with tempfile.TemporaryDirectory() as place:
             where = pathlib.Path(place)
             report, kept = attempt(case, seed, where)

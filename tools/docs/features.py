@@ -129,9 +129,17 @@ def parallel(name):
     return test
 
 
+def head_size(op):
+    return int(re.search(r"tensor<\?x\d+x(\d+)x", op.text)[1])
+
+
+def keys_as_values(model):
+    return any(len([user for user in layer.users(op) if user.name == "split_heads"]) > 1 for layer, op in model.pairs("linear"))
+
+
 def own_scale(model):
     for op in model.ops("attention"):
-        size = int(re.search(r"tensor<\?x\d+x(\d+)x", op.text)[1])
+        size = head_size(op)
         if abs(float(re.search(r"scale\(([^)]*)\)", op.text)[1]) * size**0.5 - 1) > 1e-6:
             return True
     return False
@@ -233,9 +241,15 @@ FEATURES = list(by_topic((
     ("q/k norm per head", "a norm after `split_heads`", lambda m: head_norms(m, True)),
     ("q/k norm, own weight per head", "a norm after `split_heads`, its weight `H x D`", lambda m: head_norms(m, False)),
     ("q/k norm over all heads", "a norm before `split_heads`", norms_over_heads),
+    ("norm of values", "`l2norm` without `linear_attention`",
+     lambda m: any(layer.of("l2norm") and not layer.of("linear_attention") for layer in m.layers)),
     "Attention",
     ("GQA", "`repeat_kv`", has("repeat_kv")),
     ("latent attention (MLA)", "`concat_heads`", has("concat_heads")),
+    ("heads of two sizes", "`attention` with two values of D", lambda m: len({head_size(op) for op in m.ops("attention")}) > 1),
+    ("values projected as keys", "`split_heads` of the same `linear` twice", keys_as_values),
+    ("caches of earlier layers", "`attention` without `kv_append`",
+     lambda m: any(layer.of("attention") and not layer.of("kv_append") for layer in m.layers)),
     "Weights and biases",
     ("fused qkv weight", "`weight .. from [#mica.slice<.., rows a to b of c>]`", parts(3)),
     ("fused gate_up weight", "`weight .. from [#mica.slice<.., rows a to b of c>]`", parts(2)),
@@ -246,7 +260,7 @@ FEATURES = list(by_topic((
     ("rope, interleaved (GPT-J)", "`rope .. interleaved`", rope(" interleaved ")),
     ("partial rope", "`rope .. rotary_dim(..)`", rope("rotary_dim(")),
     *((f"{kind} scaling", f"`rope .. scaling(#mica.{kind}_scaling<..>)`", rope(f"#mica.{kind}_scaling"))
-      for kind in ("linear", "llama3", "yarn")),
+      for kind in ("linear", "llama3", "yarn", "proportional")),
     *((f"{kind} scaling", f"`rope .. lengths(..) .. scaling(#mica.{kind}_scaling<..>)`", rope(f"#mica.{kind}_scaling"))
       for kind in ("dynamic", "longrope")),
     ("separate rope in window layers", "`rope` with two values of `theta`", two_ropes),
@@ -263,7 +277,8 @@ FEATURES = list(by_topic((
     ("attention sinks", "`attention .. sinks(..)`", has("attention", word="sinks(")),
     ("short convolution instead of attention, some layers", "`causal_conv1d` without `linear_attention`",
      lambda m: any(layer.of("causal_conv1d") and not layer.of("linear_attention") for layer in m.layers)),
-    ("Mamba 2 instead of attention, some or all layers", "`causal_conv1d`, `linear_attention`, `scale_heads`", has("scale_heads")),
+    ("Mamba 2 instead of attention, some or all layers", "`causal_conv1d`, `linear_attention`, `scale_heads`",
+     lambda m: any(layer.of("linear_attention") and layer.of("scale_heads") for layer in m.layers)),
     ("gated delta net instead of attention, some layers", "`causal_conv1d`, `l2norm`, `linear_attention .. beta(..)`",
      has("linear_attention", word=" beta(")),
     ("one block per layer", "functions without `attention`, `linear_attention` and `causal_conv1d`",
@@ -280,6 +295,8 @@ FEATURES = list(by_topic((
     ("plain GELU (tanh)", "`gelu_tanh`", activation("gelu_tanh", False)),
     ("plain GELU (sigmoid)", "`quick_gelu`", activation("quick_gelu", False)),
     ("plain squared ReLU", "`relu2`", activation("relu2", False)),
+    ("embeddings of layers", "`select_head`", has("select_head")),
+    ("factor of a layer", "`scale_heads` of a single head", has("scale_heads", word="tensor<1xf32>")),
     "Experts",
     ("experts with squared ReLU", "`moe_experts .. relu2`", has("moe_experts", word="relu2")),
     ("experts without gate, squared ReLU", "`moe_experts .. relu`, its gate is up", has("moe_experts", word=" relu ")),
@@ -298,6 +315,9 @@ FEATURES = list(by_topic((
     ("shared expert gate", "`sigmoid_gate` with a gate per row", has("sigmoid_gate", word="tensor<?x1xf32>")),
     ("dense and sparse layers", "functions with `moe_gate` and without",
      lambda m: len({bool(layer.of("moe_gate")) for layer in m.layers}) > 1),
+    ("dense network beside experts", "a norm of `moe_experts`",
+     lambda m: any(layer.produced_by(op, "moe_experts") for layer, op in m.pairs(*NORMS))),
+    ("factors of experts", "`moe_gate .. expert_scales(..)`", has("moe_gate", word="expert_scales(")),
     ("routed scaling factor", "`scale` of `moe_experts`", scaled("moe_experts")),
     "Scales, embedding and head",
     ("residual multiplier", "`scale` of `linear`", scaled("linear")),

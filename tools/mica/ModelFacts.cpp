@@ -53,7 +53,11 @@ static int64_t countLayerCalls(func::FuncOp main) {
 static void readShape(ModuleOp module, ModelFacts &facts) {
   module.walk(
       [&](AttentionOp op) { facts.heads = cast<ShapedType>(op.getQ().getType()).getDimSize(1); });
-  module.walk([&](EmbeddingOp op) { facts.hidden = cast<ShapedType>(op.getType()).getDimSize(1); });
+  // The first table is that of the tokens; rows of others may have another size.
+  module.walk([&](EmbeddingOp op) {
+    if (facts.hidden == 0)
+      facts.hidden = cast<ShapedType>(op.getType()).getDimSize(1);
+  });
   auto main = module.lookupSymbol<func::FuncOp>("main");
   if (!main)
     return;

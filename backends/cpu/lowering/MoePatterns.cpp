@@ -23,8 +23,12 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
       return op.emitOpError("has a gate without a packed layout");
     if (failed(checkProduct(op, op.getX(), op.getGate())))
       return failure();
-    GateSpec spec{op.getScoring(), gate.getDimSize(0), static_cast<int64_t>(op.getK()),
-                  op.getNormalize(), !!op.getEScoreCorrectionBias()};
+    GateSpec spec{op.getScoring(),
+                  gate.getDimSize(0),
+                  static_cast<int64_t>(op.getK()),
+                  op.getNormalize(),
+                  !!op.getEScoreCorrectionBias(),
+                  !!op.getExpertScales()};
     if (op.getGroups()) {
       spec.groups = static_cast<int64_t>(*op.getGroups());
       spec.topkGroup = static_cast<int64_t>(*op.getTopkGroup());
@@ -49,8 +53,11 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
     SmallVector<Value> inputs{logits};
     if (op.getEScoreCorrectionBias())
       inputs.push_back(operands.getEScoreCorrectionBias());
-    ArrayAttr key = launch.parameters(stringifyScoring(spec.scoring), spec.normalize, spec.groups,
-                                      spec.topkGroup, stringifyGroupScoring(spec.groupScoring));
+    if (op.getExpertScales())
+      inputs.push_back(operands.getExpertScales());
+    ArrayAttr key =
+        launch.parameters(stringifyScoring(spec.scoring), spec.normalize, spec.expertScales,
+                          spec.groups, spec.topkGroup, stringifyGroupScoring(spec.groupScoring));
     rewriter.replaceOp(op,
                        launch("moe_gate", key, rows, inputs,
                               {launch.empty(op.getWeights().getType(), rows),

@@ -241,6 +241,7 @@ void mica::cpu::populateRowPatterns(RewritePatternSet &patterns, const TypeConve
                LowerProbe, LowerSplitHeads, LowerMergeHeads, LowerSplit>(converter, context,
                                                                          kernels);
   patterns.add<LowerRows<SelectRowsOp>>(converter, context, kernels, emitSelectRows, 1);
+  patterns.add<LowerRows<SelectHeadOp>>(converter, context, kernels, emitSelectHead);
   patterns.add<LowerRows<SigmoidGateOp>>(converter, context, kernels, emitSigmoidGate);
   patterns.add<LowerRows<ConcatHeadsOp>>(converter, context, kernels, emitConcatHeads);
   patterns.add<LowerRows<SoftplusOp>>(converter, context, kernels, emitSoftplus);

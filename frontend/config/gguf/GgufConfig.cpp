@@ -246,7 +246,11 @@ llvm::Error ConfigReader::readSampling(ModelConfig &config) const {
 /// read latents directly, without expanded keys and values.
 llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
   using Sizes = llvm::SmallVector<int64_t, 2>;
-  const LayerType &kind = config.layerTypes.front();
+  // If heads differ by layer, the keys are those of layers without a window.
+  llvm::ArrayRef<LayerType> kinds = config.layerTypes;
+  const LayerType *global =
+      llvm::find_if(kinds, [](const LayerType &other) { return !other.attention.window; });
+  const LayerType &kind = global == kinds.end() ? kinds.front() : *global;
   const AttentionConfig &attention = kind.attention;
   Sizes heads = {attention.kvHeads}, keySizes = {attention.headDim},
         valueSizes = {attention.valueDim};
@@ -261,12 +265,17 @@ llvm::Error ConfigReader::checkShape(const ModelConfig &config) const {
   if (attention.rope.dimensions != 0)
     wanted.push_back({"rope.dimension_count", {attention.rope.dimensions}});
   // If layers differ, these values are arrays with one entry per layer.
-  if (llvm::all_of(config.layerTypes, [](const LayerType &kind) { return kind.hasAttention(); }))
+  if (llvm::all_of(config.layerTypes, [&](const LayerType &other) {
+        return other.hasAttention() && other.attention.kvHeads == attention.kvHeads;
+      }))
     wanted.push_back({"attention.head_count_kv", heads});
-  bool allHaveFfn = llvm::none_of(config.layerTypes, [](const LayerType &kind) {
-    return std::holds_alternative<std::monostate>(kind.ffn);
+  auto *dense = std::get_if<DenseConfig>(&kind.ffn);
+  bool allHaveFfn = llvm::none_of(config.layerTypes, [&](const LayerType &other) {
+    auto *ofOther = std::get_if<DenseConfig>(&other.ffn);
+    return std::holds_alternative<std::monostate>(other.ffn) ||
+           (dense && ofOther && ofOther->inner != dense->inner);
   });
-  if (auto *dense = std::get_if<DenseConfig>(&kind.ffn); dense && allHaveFfn)
+  if (dense && allHaveFfn)
     wanted.push_back({"feed_forward_length", {dense->inner}});
   for (const auto &[name, sizes] : wanted)
     if (const llvm::json::Value *value = keys.find(name);

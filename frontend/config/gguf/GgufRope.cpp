@@ -35,6 +35,7 @@ private:
   llvm::Expected<llvm::SmallVector<double>> factorsOf(const GgufTensor &tensor) const;
   llvm::Error wrong(const GgufTensor &tensor, const llvm::Twine &what) const;
   llvm::Error readFactors(const GgufTensor &tensor);
+  llvm::Error readProportional(const GgufTensor &tensor, llvm::ArrayRef<double> factors);
   llvm::Error readFactorTensors();
   llvm::Error rejectOtherTensors() const;
   std::optional<int64_t> fitContext(llvm::ArrayRef<double> factors, double largest) const;
@@ -216,12 +217,31 @@ llvm::Error RopeScalingReader::rejectOtherTensors() const {
   return llvm::Error::success();
 }
 
+/// Reads factors of proportional rope: 1 for the pairs that are rotated, followed by a number that
+/// leaves no angle.
+llvm::Error RopeScalingReader::readProportional(const GgufTensor &tensor,
+                                                llvm::ArrayRef<double> factors) {
+  constexpr double none = 1e30;
+  size_t pairs = factors.take_while([](double factor) { return factor == 1; }).size();
+  if (pairs == 0 || llvm::any_of(factors.drop_front(pairs),
+                                 [&](double factor) { return std::abs(factor / none - 1) > 1e-6; }))
+    return wrong(tensor, "contains other rope factors than ones followed by 1e30");
+  if (kind->scales)
+    return wrong(tensor, "scales rope, which its keys do as well");
+  parameters.add("rope_type", kProportionalRope, factorTensor);
+  parameters.add("partial_rotary_factor",
+                 static_cast<double>(pairs) / static_cast<double>(factors.size()), factorTensor);
+  return llvm::Error::success();
+}
+
 /// Reads factors that Llama 3's formula produces, which files store instead of its parameters.
 llvm::Error RopeScalingReader::readFactors(const GgufTensor &tensor) {
   auto read = factorsOf(tensor);
   if (!read)
     return read.takeError();
   llvm::ArrayRef<double> factors = *read;
+  if (architecture.proportionalRope)
+    return readProportional(tensor, factors);
   if (llvm::all_of(factors, [](double factor) { return factor == 1; }))
     return llvm::Error::success();
   double largest = *llvm::max_element(factors);

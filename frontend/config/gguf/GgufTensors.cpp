@@ -72,7 +72,8 @@ std::string productOf(llvm::StringRef owner, int64_t index, llvm::StringRef prod
 std::string layerName(const NamingTable &names, int64_t layer, const GgufModule &module,
                       int64_t expert = 0) {
   llvm::StringRef own = names.*module.module;
-  std::string name = module.owner == GgufOwner::Experts ? productOf(names.expert, expert, own)
+  bool ofExperts = module.owner == GgufOwner::Experts || module.owner == GgufOwner::AllExperts;
+  std::string name = ofExperts ? productOf(names.expert, expert, own)
                      : module.owner == GgufOwner::SharedExpert
                          ? productOf(names.sharedExpert, 0, own)
                          : own.str();

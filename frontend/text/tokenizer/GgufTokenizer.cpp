@@ -72,8 +72,11 @@ private:
   }
   void readTokens();
   void readTypes();
+  void readMerges();
   void readByteLevel();
   void addByteLevelPieces();
+  void readVisibleSpaces();
+  void addVisiblePieces();
   void readScores();
   void readSentencePiece();
   void addScoredPieces();
@@ -161,6 +164,17 @@ void VocabularyReader::addByteLevelPieces() {
   }
 }
 
+void VocabularyReader::readMerges() {
+  const GgufValue *value = find("merges");
+  auto merges = value ? value->strings() : std::nullopt;
+  if (!merges || merges->size() > maxMerges)
+    at("merges").refuse("a list of strings is expected", hints::fetch);
+  if (problem.found())
+    return;
+  addMergeLines(*merges, builder, at("merges"));
+  setByteIds(builder);
+}
+
 void VocabularyReader::readByteLevel() {
   const GgufValue *pre = find("pre");
   auto name = pre ? pre->string() : std::nullopt;
@@ -171,18 +185,51 @@ void VocabularyReader::readByteLevel() {
                             "choose a model with one of " + ggufPreTokenizerNames());
   builder.table.flags = ModelFlags::byteLevel;
   addByteLevelPieces();
-  const GgufValue *value = find("merges");
-  auto merges = value ? value->strings() : std::nullopt;
-  if (!merges || merges->size() > maxMerges)
-    at("merges").refuse("a list of strings is expected", hints::fetch);
+  readMerges();
   if (problem.found())
     return;
-  addMergeLines(*merges, builder, at("merges"));
-  setByteIds(builder);
   if (boolean("add_space_prefix", false))
     builder.table.preTokenizer.push_back({PreTokenizerKind::PrefixSpace});
   apply(*known, builder.table);
   place(known->beginsPrompt);
+}
+
+void VocabularyReader::addVisiblePieces() {
+  for (auto [index, token] : llvm::enumerate(tokens)) {
+    TokenType type = typeOf(index);
+    if (!isUtf8(token) || token.find('\0') != std::string::npos)
+      return at("tokens").refuse("token " + llvm::Twine(index) + " is not a text", hints::fetch);
+    builder.bytePieces = type == TokenType::Byte;
+    builder.addPiece(token, index, at("tokens"));
+    if (problem.found())
+      return;
+    TokenizerTable::Piece &piece = builder.table.pieces[index];
+    if (type == TokenType::Byte && piece.flags != PieceFlags::byte)
+      return at("token_type").refuse("token " + inQuotes(token) + " is not a byte", hints::fetch);
+    if (type == TokenType::Byte)
+      builder.table.flags |= ModelFlags::byteFallback;
+    else if (type != TokenType::Normal)
+      piece.flags |= PieceFlags::unmatched;
+  }
+}
+
+/// As in tokenizer.json of Gemma 4: spaces become visible, all of a text is merged by rank, and
+/// bytes replace what is no piece.
+void VocabularyReader::readVisibleSpaces() {
+  addVisiblePieces();
+  readMerges();
+  if (problem.found())
+    return;
+  TokenizerTable &table = builder.table;
+  table.unknownId = id("unknown_token_id").value_or(-1);
+  TokenizerTable::NormalizerStep step{NormalizerKind::Replace};
+  step.text = " ";
+  step.replacement = "\u2581";
+  table.normalizer.push_back(std::move(step));
+  table.decoder.replacements.emplace_back("\u2581", " ");
+  if (boolean("add_space_prefix", false))
+    at("add_space_prefix").refuseUnsupported("a space before the text");
+  place(/*beginsPrompt=*/true);
 }
 
 void VocabularyReader::readScores() {
@@ -293,9 +340,11 @@ llvm::Expected<std::optional<TokenizerBuilder>> VocabularyReader::read() {
     readByteLevel();
   else if (kind == "llama")
     readSentencePiece();
+  else if (kind == "gemma4")
+    readVisibleSpaces();
   else
     at("model").refuse("the tokenizer " + value->shown() + " is not known",
-                       "choose a model with the tokenizer gpt2 or llama");
+                       "choose a model with the tokenizer gemma4, gpt2 or llama");
   addSpecialTokens();
   if (problem.found())
     return problem.take();

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s --cache 2x4 | FileCheck %s
-// CHECK: 20 of 20 functions checked, all as expected
+// CHECK: 21 of 21 functions checked, all as expected
 
 // Mistakes that types do not exclude are errors with a name and a location, never a crash.
 
@@ -94,6 +94,13 @@ func.func @mask_of_another_shape() -> tensor<1x1x2xf32> attributes {mica.expect_
   %0 = mica.attention %q, %k, %k at(%s, %s : tensor<1xi32>, tensor<1xi32>) key_mask(%mask : tensor<1x2xi1>) causal scale(1.0)
       : tensor<1x1x2xf32>, tensor<1x1x1x2xf32>, tensor<1x1x1x2xf32> -> tensor<1x1x2xf32>
   return %0 : tensor<1x1x2xf32>
+}
+
+func.func @head_beyond_the_heads() -> tensor<1x2xf32> attributes {mica.expect_error = "'mica.select_head' head 1 is outside of [0, 1)"} {
+  %x = arith.constant dense<1.0> : tensor<1x1x2xf32>
+  %layer = arith.constant 1 : index
+  %0 = mica.select_head %x[%layer] : tensor<1x1x2xf32> -> tensor<1x2xf32>
+  return %0 : tensor<1x2xf32>
 }
 
 func.func @row_beyond_the_rows() -> tensor<1x2xf32> attributes {mica.expect_error = "'mica.select_rows' row 1 is outside of [0, 1)"} {

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 5 of 5 functions checked, all as expected
+// CHECK: 6 of 6 functions checked, all as expected
 
 // softplus of a large sum is the sum, that of a small one nearly zero.
 func.func @softplus() -> tensor<2x3xf32> attributes {mica.expect = [dense<[[0.693147181, 0.201413278, 100.5], [1.31326169, 0.126928011, 6.13336839e-44]]> : tensor<2x3xf32>], mica.tolerance = 1.0e-07} {
@@ -35,5 +35,12 @@ func.func @scale_heads_of_a_weight() -> tensor<2x2x3xf32> attributes {mica.expec
 func.func @scale_parts() -> tensor<2x3xf32> attributes {mica.expect = [dense<[[0.5, 1.0, -6.0], [2.0, 2.5, -12.0]]> : tensor<2x3xf32>]} {
   %x = arith.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
   %y = mica.scale_parts %x by([0.5, -2.0]) widths([2, 1]) : tensor<2x3xf32>
+  return %y : tensor<2x3xf32>
+}
+
+func.func @select_head() -> tensor<2x3xf32> attributes {mica.expect = [dense<[[4.0, 5.0, 6.0], [10.0, 11.0, 12.0]]> : tensor<2x3xf32>]} {
+  %x = arith.constant dense<[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [[7.0, 8.0, 9.0], [10.0, 11.0, 12.0]]]> : tensor<2x2x3xf32>
+  %layer = arith.constant 1 : index
+  %y = mica.select_head %x[%layer] : tensor<2x2x3xf32> -> tensor<2x3xf32>
   return %y : tensor<2x3xf32>
 }

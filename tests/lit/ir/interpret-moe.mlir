@@ -21,6 +21,14 @@ func.func @softmax_normalized() -> (tensor<1x2xf32>, tensor<1x2xi32>) attributes
   return %weights, %experts : tensor<1x2xf32>, tensor<1x2xi32>
 }
 
+// A factor for each expert, after normalization.
+func.func @expert_scales() -> (tensor<1x2xf32>, tensor<1x2xi32>) attributes {mica.expect = [dense<[[3.27029793, 0.0912127584]]> : tensor<1x2xf32>, dense<[[2, 0]]> : tensor<1x2xi32>]} {
+  %x, %w = func.call @gate_operands() : () -> (tensor<1x1xf32>, tensor<4x1xf32>)
+  %s = arith.constant dense<[0.5, 7.0, 4.0, 9.0]> : tensor<4xf32>
+  %weights, %experts = mica.moe_gate %x, %w expert_scales(%s : tensor<4xf32>) softmax k(2) normalize : tensor<1x1xf32>, tensor<4x1xf32> -> tensor<1x2xf32>, tensor<1x2xi32>
+  return %weights, %experts : tensor<1x2xf32>, tensor<1x2xi32>
+}
+
 // With normalization, a single expert has weight 1 (MiniMind 3); without, its score (MiniMind 1 and 2).
 func.func @one_expert() -> (tensor<1x1xf32>, tensor<1x1xf32>) attributes {mica.expect = [dense<1.0> : tensor<1x1xf32>, dense<0.71009992> : tensor<1x1xf32>]} {
   %x, %w = func.call @gate_operands() : () -> (tensor<1x1xf32>, tensor<4x1xf32>)

@@ -1,5 +1,5 @@
 // RUN: mica-interpret %s | FileCheck %s
-// CHECK: 12 of 12 functions checked, all as expected
+// CHECK: 13 of 13 functions checked, all as expected
 
 func.func @half() -> tensor<1x1x4xf32> attributes {mica.expect = [dense<[[[-0.198411, 0.195990, 0.246238, 0.401980]]]> : tensor<1x1x4xf32>], mica.tolerance = 2.0e-06} {
   %q = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]]]> : tensor<1x1x4xf32>
@@ -21,6 +21,14 @@ func.func @partial() -> (tensor<2x1x6xf32>) attributes {mica.expect = [dense<[[[
   %p = arith.constant dense<[0, 1]> : tensor<2xi32>
   %y = mica.rope %q, %p half theta(1.0e+04) rotary_dim(4) : tensor<2x1x6xf32>, tensor<2xi32>
   return %y : tensor<2x1x6xf32>
+}
+
+// The first of two pairs is rotated, elements 0 and 2: the last one is not.
+func.func @proportional() -> (tensor<1x1x4xf32>) attributes {mica.expect = [dense<[[[-0.198411, 0.2, 0.246238, 0.4]]]> : tensor<1x1x4xf32>], mica.tolerance = 2.0e-06} {
+  %q = arith.constant dense<[[[0.1, 0.2, 0.3, 0.4]]]> : tensor<1x1x4xf32>
+  %p = arith.constant dense<2> : tensor<1xi32>
+  %y = mica.rope %q, %p half theta(1.0e+04) scaling(#mica.proportional_scaling<pairs = 1, factor = 2.0>) : tensor<1x1x4xf32>, tensor<1xi32>
+  return %y : tensor<1x1x4xf32>
 }
 
 // The dot product of q at m and k at n only depends on m - n.

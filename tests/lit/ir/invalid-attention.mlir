@@ -342,6 +342,14 @@ func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
 
 // -----
 
+func.func @f(%x: tensor<?x2x4xf32>, %p: tensor<?xi32>) {
+  // expected-error @+1 {{'mica.rope' op rotates 3 pairs, but there are 2}}
+  %0 = mica.rope %x, %p half theta(1.0e+04) scaling(#mica.proportional_scaling<pairs = 3, factor = 1.0>) : tensor<?x2x4xf32>, tensor<?xi32>
+  return
+}
+
+// -----
+
 func.func @f(%x: tensor<?x2x2xf32>, %p: tensor<?xi32>) {
   // expected-error @+1 {{'mica.rope' op scales theta for more pairs than one, but rotates only one}}
   %0 = mica.rope %x, %p lengths(%p : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.dynamic_scaling<factor = 2.0, original_context = 8>) : tensor<?x2x2xf32>, tensor<?xi32>

@@ -150,6 +150,16 @@ func.func private @f() attributes {a = #mica.dynamic_scaling<factor = 2.0, origi
 
 // -----
 
+// expected-error @+1 {{pairs must be positive, got 0}}
+func.func private @f() attributes {a = #mica.proportional_scaling<pairs = 0, factor = 1.0>}
+
+// -----
+
+// expected-error @+1 {{factor must be a positive number, got 0}}
+func.func private @f() attributes {a = #mica.proportional_scaling<pairs = 1, factor = 0.0>}
+
+// -----
+
 // expected-error @+1 {{factor must be a positive number, got 0}}
 func.func private @f() attributes {a = #mica.dynamic_scaling<factor = 0.0, original_context = 8>}
 

@@ -149,3 +149,19 @@ func.func @f(%x: tensor<?x4xf32>) {
   %0 = mica.scale_parts %x by([0.25, 0.5]) widths([4, 1]) : tensor<?x4xf32>
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %layer: index) {
+  // expected-error @+1 {{'mica.select_head' op a row of the result has size 3, expected 4 (a head of x)}}
+  %0 = mica.select_head %x[%layer] : tensor<?x2x4xf32> -> tensor<?x3xf32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x2x4xf32>, %layer: index) {
+  // expected-error @+1 {{'mica.select_head' op operands and results differ in their number of rows: 'tensor<?x2x4xf32>' and 'tensor<5x4xf32>'}}
+  %0 = mica.select_head %x[%layer] : tensor<?x2x4xf32> -> tensor<5x4xf32>
+  return
+}

@@ -205,6 +205,14 @@ func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<5xf32>) {
 // -----
 
 func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<5xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op expert_scales has size 5, expected 6 (a number per expert)}}
+  %0, %1 = mica.moe_gate %x, %g expert_scales(%b : tensor<5xf32>) softmax k(2)  : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<6x4xf32>, %b: tensor<5xf32>) {
   // expected-error @+1 {{'mica.moe_gate' op e_score_correction_bias has size 5, expected 6 (a number per expert)}}
   %0, %1 = mica.moe_gate %x, %g e_score_correction_bias(%b : tensor<5xf32>) softmax k(2)  : tensor<?x4xf32>, tensor<6x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
   return

@@ -68,6 +68,10 @@ func.func @elementwise(%x: tensor<?x4xf32>, %h: tensor<?x2x4xbf16>, %rows: tenso
 func.func @parts(%x: tensor<?x4xf32>) {
   // CHECK: mica.scale_parts %{{.*}} by([2.500000e-01, 1.500000e+00]) widths([3, 1]) : tensor<?x4xf32>
   %0 = mica.scale_parts %x by([0.25, 1.5]) widths([3, 1]) : tensor<?x4xf32>
+  %layer = arith.constant 1 : index
+  %h = mica.split_heads %x : tensor<?x4xf32> to tensor<?x2x2xf32>
+  // CHECK: mica.select_head %{{.*}}[%{{.*}}] : tensor<?x2x2xf32> -> tensor<?x2xf32>
+  %1 = mica.select_head %h[%layer] : tensor<?x2x2xf32> -> tensor<?x2xf32>
   return
 }
 
@@ -126,6 +130,8 @@ func.func @positions(%x: tensor<?x2x4xf32>, %s: tensor<?xi32>, %p: tensor<?xi32>
   %3 = mica.rope %x, %p half theta(1.0e+06) scaling(#mica.yarn_scaling<factor = 16.0, beta_fast = 32.0, beta_slow = 1.0, attention_factor = 1.0, original_context = 2048, high_limit = 3, truncate = false>) : tensor<?x2x4xf32>, tensor<?xi32>
   // CHECK: mica.rope %{{.*}}, %{{.*}} half theta(5.000000e+05) scaling(#mica.llama3_scaling<factor = 8.000000e+00 : f64, low_freq_factor = 1.000000e+00 : f64, high_freq_factor = 4.000000e+00 : f64, original_context = 8192>) : tensor<?x2x4xf32>, tensor<?xi32>
   %4 = mica.rope %x, %p half theta(5.0e+05) scaling(#mica.llama3_scaling<factor = 8.0, low_freq_factor = 1.0, high_freq_factor = 4.0, original_context = 8192>) : tensor<?x2x4xf32>, tensor<?xi32>
+  // CHECK: mica.rope %{{.*}}, %{{.*}} half theta(1.000000e+06) scaling(#mica.proportional_scaling<pairs = 1, factor = 1.000000e+00 : f64>) : tensor<?x2x4xf32>, tensor<?xi32>
+  %part = mica.rope %x, %p half theta(1.0e+06) scaling(#mica.proportional_scaling<pairs = 1, factor = 1.0>) : tensor<?x2x4xf32>, tensor<?xi32>
   // CHECK: mica.rope %{{.*}}, %{{.*}} lengths(%{{.*}} : tensor<?xi32>) half theta(1.000000e+04) scaling(#mica.longrope_scaling<short_factors = [1.000000e+00, 2.000000e+00], long_factors = [3.000000e+00, 4.000000e+00], attention_factor = 1.000000e+00 : f64, original_context = 4096>) : tensor<?x2x4xf32>, tensor<?xi32>
   %long = mica.rope %x, %p lengths(%s : tensor<?xi32>) half theta(1.0e+04) scaling(#mica.longrope_scaling<short_factors = [1.0, 2.0], long_factors = [3.0, 4.0], attention_factor = 1.0, original_context = 4096>) : tensor<?x2x4xf32>, tensor<?xi32>
   // CHECK: mica.rope_table %{{.*}} lengths(%{{.*}} : tensor<?xi32>) rotary_dim(4) theta(1.000000e+04) scaling(#mica.dynamic_scaling<factor = 4.000000e+00 : f64, original_context = 4096>) : tensor<?xi32> -> tensor<?x2x2xf32>
@@ -188,6 +194,9 @@ func.func @attention(%q: tensor<?x4x4xf32>, %k: tensor<?x?x2x4xf32>, %v: tensor<
 func.func @experts(%x: tensor<?x4xf32>, %gate: tensor<3x4xf32>, %g: tensor<3x8x4xf32>, %d: tensor<3x4x8xf32>, %gu: tensor<3x128x4xf32>) {
   // CHECK: mica.moe_gate %{{.*}}, %{{.*}} softmax k(2) normalize : tensor<?x4xf32>, tensor<3x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
   %w, %e = mica.moe_gate %x, %gate softmax k(2) normalize : tensor<?x4xf32>, tensor<3x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  // CHECK: mica.moe_gate %{{.*}}, %{{.*}} expert_scales(%{{.*}} : tensor<3xf32>) softmax k(2) normalize : tensor<?x4xf32>, tensor<3x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  %scales = arith.constant dense<2.0> : tensor<3xf32>
+  %w2, %e2 = mica.moe_gate %x, %gate expert_scales(%scales : tensor<3xf32>) softmax k(2) normalize : tensor<?x4xf32>, tensor<3x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
   // CHECK: mica.moe_gate %{{.*}}, %{{.*}} sigmoid k(1) : tensor<?x4xf32>, tensor<3x4xf32> -> tensor<?x1xf32>, tensor<?x1xi32>
   %w1, %e1 = mica.moe_gate %x, %gate sigmoid k(1) : tensor<?x4xf32>, tensor<3x4xf32> -> tensor<?x1xf32>, tensor<?x1xi32>
   // CHECK: mica.moe_experts %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} up(%{{.*}} : tensor<3x8x4xf32>) silu inner(8) : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x2xi32>, tensor<3x8x4xf32>, tensor<3x4x8xf32> -> tensor<?x4xf32>

@@ -112,11 +112,16 @@ void mica::cpu::emitGate(KernelBuilder &b, ValueRange args, const GateSpec &spec
                           b.store(none, choices, best);
                           return {b.addf(carried[0], weight)};
                         })[0];
-    if (!spec.normalize)
+    if (!spec.normalize && !spec.expertScales)
       return;
-    Value divisor = b.addf(sum, b.f32(1e-20f));
+    Value divisor = spec.normalize ? b.addf(sum, b.f32(1e-20f)) : Value();
     b.loop(spec.k, [&](Value choice) {
-      b.store(b.divf(b.load(weights, {row, choice}), divisor), weights, {row, choice});
+      Value weight = b.load(weights, {row, choice});
+      if (divisor)
+        weight = b.divf(weight, divisor);
+      if (spec.expertScales)
+        weight = b.mulf(weight, b.load(args[args.size() - 3], b.loadIndex(experts, {row, choice})));
+      b.store(weight, weights, {row, choice});
     });
   });
 }

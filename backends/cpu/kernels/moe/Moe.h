@@ -13,13 +13,13 @@
 
 namespace mica::cpu {
 
-/// logits [T, E], (correctionBias [E]), weights [T, k], experts i32 [T, k]: scoring, selection and
-/// normalization of mica.moe_gate. A task is a row.
+/// logits [T, E], (correctionBias [E]), (expertScales [E]), weights [T, k], experts i32 [T, k]:
+/// scoring, selection and normalization of mica.moe_gate. A task is a row.
 struct GateSpec {
   Scoring scoring;
   int64_t experts, k;
   bool normalize;
-  bool correctionBias = false;
+  bool correctionBias = false, expertScales = false;
   int64_t groups = 0, topkGroup = 0; ///< 0: no groups
   GroupScoring groupScoring = GroupScoring::Best;
 };

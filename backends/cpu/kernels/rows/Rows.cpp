@@ -290,6 +290,15 @@ void mica::cpu::emitSelectRows(KernelBuilder &b, ValueRange args) {
   });
 }
 
+void mica::cpu::emitSelectHead(KernelBuilder &b, ValueRange args) {
+  Value x = args[2], head = args[3], y = args[4];
+  b.loop(args[0], args[1], 1, [&](Value row) {
+    b.eachVector(columnsOf(y), [&](Value column, Value live) {
+      b.storeVector(b.loadVector(x, {row, head, column}, live), y, {row, column}, live);
+    });
+  });
+}
+
 /// Gathers a row of a packed table, which is scattered over its block: a group of `depth` x 64 at a
 /// time.
 static void gatherPackedRow(KernelBuilder &b, Value table, Value token, Value y, Value row) {

@@ -36,6 +36,8 @@ void emitElementwise(
 
 /// x, rows i32 [O], y [O, C]. A task is a row of y.
 void emitSelectRows(KernelBuilder &b, mlir::ValueRange args);
+/// x [T, H, D], index, y [T, D]: formula of mica.select_head. A task is a row.
+void emitSelectHead(KernelBuilder &b, mlir::ValueRange args);
 /// x [T, C], y: formula of mica.scale_parts. A task is a row.
 void emitScaleParts(KernelBuilder &b, mlir::ValueRange args, llvm::ArrayRef<double> factors,
                     llvm::ArrayRef<int64_t> widths);

@@ -249,3 +249,28 @@ func.func @own_caches(%x: tensor<?x32xf32>, %w: !window, %a: !whole) -> (tensor<
   %x6, %a2 = call @far(%x5, %a1, %5, %1) : (tensor<?x32xf32>, !whole, index, index) -> (tensor<?x32xf32>, !whole)
   return %x6, %w4, %a2 : tensor<?x32xf32>, !window, !whole
 }
+
+// -----
+
+// All layers read the cache of layer 1.
+func.func private @shared(%x: tensor<?x32xf32>, %layer: index, %cache_layer: index) -> tensor<?x32xf32> {
+  return %x : tensor<?x32xf32>
+}
+// CHECK-LABEL: func @one_cache
+func.func @one_cache(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
+  %2 = arith.constant 2 : index
+  %3 = arith.constant 3 : index
+  %4 = arith.constant 4 : index
+  %a1 = arith.constant 1 : index
+  %b1 = arith.constant 1 : index
+  %c1 = arith.constant 1 : index
+  // CHECK-NOT: call
+  // CHECK: scf.for %[[I:[a-z0-9]+]] =
+  // CHECK-NEXT: %[[L:[a-z0-9]+]] = arith.addi %[[I]], %{{.*}}
+  // CHECK-NEXT: call @shared(%{{.*}}, %[[L]], %c1)
+  // CHECK-NOT: call
+  %a = call @shared(%x, %2, %a1) : (tensor<?x32xf32>, index, index) -> tensor<?x32xf32>
+  %b = call @shared(%a, %3, %b1) : (tensor<?x32xf32>, index, index) -> tensor<?x32xf32>
+  %c = call @shared(%b, %4, %c1) : (tensor<?x32xf32>, index, index) -> tensor<?x32xf32>
+  return %c : tensor<?x32xf32>
+}

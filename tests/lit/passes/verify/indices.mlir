@@ -220,3 +220,25 @@ func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mic
   %y = mica.select_rows %z, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
   return %y : tensor<?x16xf32>
 }
+
+// -----
+
+mica.weight @table : tensor<16x16xf32>
+func.func private @layer(%h: tensor<?x2x8xf32>, %layer: index) -> tensor<?x8xf32> {
+  // expected-error @+1 {{'mica.select_head' op uses heads 0 to 2, but there are 2; valid indices are constants from 0 to 1}}
+  %own = mica.select_head %h[%layer] : tensor<?x2x8xf32> -> tensor<?x8xf32>
+  return %own : tensor<?x8xf32>
+}
+func.func @main(%t: tensor<?xi32> {mica.role = "tokens"}, %s: tensor<?xi32> {mica.role = "sequences"},
+    %p: tensor<?xi32> {mica.role = "positions"}, %o: tensor<?xi32> {mica.role = "logit_indices"})
+    -> (tensor<?x16xf32> {mica.role = "logits"}) {
+  %table = mica.get_weight @table : tensor<16x16xf32>
+  %x = mica.embedding %t, %table : tensor<?xi32>, tensor<16x16xf32> -> tensor<?x16xf32>
+  %h = mica.split_heads %x : tensor<?x16xf32> to tensor<?x2x8xf32>
+  %zero = arith.constant 0 : index
+  %two = arith.constant 2 : index
+  %a = call @layer(%h, %zero) : (tensor<?x2x8xf32>, index) -> tensor<?x8xf32>
+  %b = call @layer(%h, %two) : (tensor<?x2x8xf32>, index) -> tensor<?x8xf32>
+  %chosen = mica.select_rows %x, %o : tensor<?x16xf32>, tensor<?xi32> -> tensor<?x16xf32>
+  return %chosen : tensor<?x16xf32>
+}

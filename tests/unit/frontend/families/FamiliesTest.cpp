@@ -115,6 +115,173 @@ TEST(Gemma3Text, HasARopeForLayersWithAWindow) {
   EXPECT_EQ(model->norm.weightOffset, 1);
 }
 
+/// llamaText as Gemma 4's text model, with further keys.
+llvm::Expected<ModelConfig> asGemma4(llvm::StringRef more = "") {
+  return asFamily("gemma4_text", "Gemma4ForCausalLM",
+                  (R"("rope_theta": "absent", "head_dim": 16, "global_head_dim": 32, "layer_types":
+                      ["sliding_attention", "full_attention", "sliding_attention",
+                       "sliding_attention", "full_attention"], "hidden_size_per_layer_input": 0)" +
+                   llvm::Twine(more.empty() ? "" : ", ") + more)
+                      .str());
+}
+std::string gemma4Problem(llvm::StringRef more) {
+  return llvm::toString(asGemma4(more).takeError());
+}
+
+TEST(Gemma4, HasOtherHeadsWithoutAWindow) {
+  auto model = asGemma4();
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 0, 0, 1}));
+  EXPECT_EQ(model->norm.weightOffset, 0);
+  EXPECT_TRUE(model->block.postNorms && model->block.layerScalar);
+  const AttentionConfig &local = model->layerTypes[0].attention,
+                        &global = model->layerTypes[1].attention;
+  EXPECT_EQ(local.window, 512);
+  EXPECT_EQ(local.headDim, 16);
+  EXPECT_EQ(global.headDim, 32);
+  EXPECT_EQ(global.valueDim, 32);
+  EXPECT_EQ(global.kvHeads, 4) << "only keys that are values have another number";
+  EXPECT_EQ(global.scale, 1);
+  EXPECT_EQ(global.valueEps, 1e-5);
+  EXPECT_FALSE(global.valuesAreKeys || local.sharesCache);
+  EXPECT_EQ(local.rope.theta, 1e4);
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(local.rope.scaling));
+  EXPECT_EQ(global.rope.theta, 1e6);
+  EXPECT_EQ(global.rope.dimensions, 32);
+  EXPECT_EQ(std::get<ProportionalScaling>(global.rope.scaling).pairs, 4) << "a quarter of 16 pairs";
+  auto ofKeys = asGemma4(R"("attention_k_eq_v": true, "num_global_key_value_heads": 2)");
+  ASSERT_TRUE(bool(ofKeys)) << llvm::toString(ofKeys.takeError());
+  EXPECT_EQ(ofKeys->layerTypes[1].attention.kvHeads, 2);
+  EXPECT_TRUE(ofKeys->layerTypes[1].attention.valuesAreKeys);
+  EXPECT_FALSE(ofKeys->layerTypes[0].attention.valuesAreKeys);
+  EXPECT_THAT(gemma4Problem(R"("attention_k_eq_v": true, "num_global_key_value_heads": 3)"),
+              HasSubstr("has 8 attention heads, not a multiple of its 3 key/value heads"));
+  EXPECT_THAT(gemma4Problem(R"("global_head_dim": 15)"), HasSubstr("has the head size 15"));
+  EXPECT_THAT(gemma4Problem(R"("use_bidirectional_attention": "all")"),
+              HasSubstr("\"use_bidirectional_attention\": \"all\""));
+}
+
+TEST(Gemma4, HasLayerTypesWithoutKeys) {
+  auto model = asGemma4(R"("layer_types": "absent", "num_hidden_layers": 8)");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 0, 0, 0, 1, 0, 1}))
+      << "every sixth layer and the last";
+  EXPECT_THAT(gemma4Problem(R"("num_hidden_layers": 1, "layer_types": ["sliding_attention"])"),
+              HasSubstr("has the layer type \"sliding_attention\" for its last layer"));
+}
+
+TEST(Gemma4, MayHaveSizesOfSingleLayers) {
+  auto withSizes = [](llvm::StringRef sizes) {
+    return asGemma4((R"("global_head_dim": "absent", "per_layer_config": )" + sizes).str());
+  };
+  auto model = withSizes(R"({"1": {"head_dim": 24, "num_key_value_heads": 2},
+                             "04": {"head_dim": 24, "num_key_value_heads": 2}})");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layerTypes[0].attention.headDim, 16);
+  EXPECT_EQ(model->layerTypes[1].attention.headDim, 24);
+  EXPECT_EQ(model->layerTypes[1].attention.kvHeads, 2);
+  auto none = withSizes("{}");
+  ASSERT_TRUE(bool(none)) << llvm::toString(none.takeError());
+  EXPECT_EQ(none->layerTypes[1].attention.headDim, 16) << "that of the other layers";
+  auto problem = [&](llvm::StringRef sizes) {
+    return llvm::toString(withSizes(sizes).takeError());
+  };
+  EXPECT_THAT(problem(R"({"1": {"head_dim": 24}})"),
+              HasSubstr("has different sizes for layers without a window in \"per_layer_config\""));
+  EXPECT_THAT(problem(R"({"0": {"head_dim": 24}})"),
+              HasSubstr("has \"per_layer_config.0.head_dim\", only head_dim and "
+                        "num_key_value_heads of layers without a window are supported"));
+  EXPECT_THAT(problem(R"({"1": {"sliding_window": 4}})"),
+              HasSubstr("has \"per_layer_config.1.sliding_window\", only"));
+  EXPECT_THAT(problem(R"({"1": {"head_dim": "x"}})"), HasSubstr("\"per_layer_config.1.head_dim\""));
+  for (llvm::StringRef index : {"5", "x", "-1"})
+    EXPECT_THAT(problem(("{\"" + index + "\": {}}").str()),
+                HasSubstr("expected an object for the index of a layer"));
+  EXPECT_THAT(gemma4Problem(R"("per_layer_config": {})"),
+              HasSubstr("has both \"per_layer_config\" and keys of global heads; keep one"));
+}
+
+TEST(Gemma4, MayShareCaches) {
+  auto model = asGemma4(R"("num_kv_shared_layers": 3, "use_double_wide_mlp": true)");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 2, 2, 3}));
+  EXPECT_EQ(model->layerTypes[2].name, "dense_sliding_shared");
+  EXPECT_EQ(model->layerTypes[3].name, "dense_shared");
+  for (unsigned type = 0; type < 4; ++type) {
+    EXPECT_EQ(model->layerTypes[type].attention.sharesCache, type >= 2);
+    EXPECT_EQ(std::get<DenseConfig>(model->layerTypes[type].ffn).inner, type >= 2 ? 344 : 172);
+  }
+  for (llvm::StringRef shared : {"4", "5", "6"})
+    EXPECT_THAT(gemma4Problem(("\"num_kv_shared_layers\": " + shared).str()),
+                HasSubstr("has \"num_kv_shared_layers\": " + shared.str() +
+                          ", which leaves no layer of the type"));
+}
+
+TEST(Gemma4, MayHaveEmbeddingsOfLayers) {
+  auto model = asGemma4(R"("hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 600)");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  ASSERT_TRUE(model->layerTypes[1].perLayer);
+  EXPECT_EQ(model->layerTypes[1].perLayer->dim, 8);
+  EXPECT_EQ(model->layerTypes[1].perLayer->activation, Activation::GeluTanh);
+  EXPECT_EQ(model->perLayerVocab, 600);
+  EXPECT_THAT(
+      gemma4Problem(R"("hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 511)"),
+      HasSubstr("has \"vocab_size_per_layer_input\": 511, less than its \"vocab_size\""));
+}
+
+TEST(Gemma4, MayHaveExpertsBesideADenseNetwork) {
+  auto model = asGemma4(R"("enable_moe_block": true, "num_experts": 4, "top_k_experts": 2,
+                           "moe_intermediate_size": 8)");
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->layerTypes[0].name, "sparse_sliding");
+  const auto &sparse = std::get<SparseConfig>(model->layerTypes[0].ffn);
+  EXPECT_EQ(sparse.expert.inner, 8);
+  EXPECT_TRUE(sparse.normalize);
+  ASSERT_TRUE(sparse.dense);
+  EXPECT_EQ(sparse.dense->inner, 172);
+  EXPECT_THAT(gemma4Problem(R"("enable_moe_block": true, "num_experts": 4)"),
+              HasSubstr("has \"enable_moe_block\": true, but not all of \"num_experts\""));
+}
+
+TEST(Gemma4, NeedsARopeForEachLayerType) {
+  constexpr llvm::StringLiteral local = R"("sliding_attention": {"rope_theta": 1e4})";
+  auto withRope = [&](llvm::StringRef full) {
+    return ("\"rope_parameters\": {" + local + full + "}").str();
+  };
+  EXPECT_THAT(gemma4Problem(withRope("")),
+              HasSubstr("has no object \"full_attention\" in \"rope_parameters\"; add it"));
+  EXPECT_THAT(gemma4Problem(withRope(R"(, "full_attention": {"rope_type": "proportional",
+                                          "partial_rotary_factor": 0.001})")),
+              HasSubstr("rotates no pair of the 32 elements of a head by its "
+                        "\"rope_parameters.full_attention.partial_rotary_factor\""));
+  EXPECT_THAT(gemma4Problem(withRope(R"(, "full_attention": {"partial_rotary_factor": 0.25})")),
+              HasSubstr("but the family's code rotates whole heads"))
+      << "without the type, the factor has no effect";
+  EXPECT_THAT(
+      problemOf(llamaText, R"({"rope_scaling": {"rope_type": "proportional", "factor": 2.0}})"),
+      HasSubstr("has the rope scaling \"proportional\""));
+}
+
+TEST(Gemma4, IsTheTextPartOfALargerModel) {
+  llvm::json::Object text = changed(llamaText, R"({"model_type": "gemma4_text", "architectures":
+      "absent", "rope_theta": "absent", "hidden_size_per_layer_input": 0})");
+  llvm::json::Object config{{"model_type", "gemma4"},
+                            {"architectures", {"Gemma4ForConditionalGeneration"}},
+                            {"image_token_id", 7},
+                            {"audio_config", nullptr},
+                            {"vision_config", llvm::json::Object{{"num_hidden_layers", 2}}},
+                            {"text_config", std::move(text)}};
+  auto model = configOf(llvm::formatv("{0}", llvm::json::Value(std::move(config))).str());
+  ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
+  EXPECT_EQ(model->names->layers, "model.language_model.layers");
+  EXPECT_EQ(model->names->perLayerTable, "model.language_model.embed_tokens_per_layer");
+  EXPECT_EQ(model->layerTypes[0].attention.headDim, 256);
+  EXPECT_TRUE(model->tiedHead);
+  for (const IgnoredKey &key : model->ignored)
+    EXPECT_EQ(key.missed, key.key == "vision_config")
+        << key.key << ": only what there is is missed";
+}
+
 Activation activationOf(const ModelConfig &model) {
   return std::get<DenseConfig>(model.layerTypes[0].ffn).activation;
 }

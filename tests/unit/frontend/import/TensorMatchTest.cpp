@@ -181,6 +181,37 @@ TEST(TensorMatch, LeavesOutLayersForMultiTokenPrediction) {
   EXPECT_THAT(messageOf(ignoredWith(0)), HasSubstr("does not belong to deepseek_v3"));
 }
 
+/// Files contain weights that have no effect, because the layers read caches of earlier ones.
+TEST(TensorMatch, LeavesOutKeysOfLayersThatShareCaches) {
+  std::string golden = MICA_SOURCE_DIR "/tests/goldens/models/gemma4-shared/";
+  auto problemWith = [&](std::initializer_list<Tensor> more) {
+    TestFolder folder;
+    std::filesystem::copy(golden + "config.json", folder.path("config.json"));
+    std::filesystem::copy(golden + "model.safetensors", folder.path("a.safetensors"));
+    folder.write("b.safetensors", safetensors(more));
+    mlir::MLIRContext context;
+    auto input = readModel(context, folder.path());
+    if (!input)
+      return messageOf(std::move(input));
+    std::string reasons;
+    for (const IgnoredTensor &tensor : input->ignoredTensors)
+      reasons += tensor.name + " " + tensor.reason + "\n";
+    return reasons;
+  };
+  constexpr const char *reason =
+      " has no effect: the layer reads keys and values of an earlier one\n";
+  EXPECT_EQ(problemWith({{"model.layers.3.self_attn.k_proj.weight", {8, 24}},
+                         {"model.layers.5.self_attn.k_norm.weight", {12}},
+                         {"model.layers.5.self_attn.v_proj.weight", {12, 24}}}),
+            "model.layers.3.self_attn.k_proj.weight" + std::string(reason) +
+                "model.layers.5.self_attn.k_norm.weight" + reason +
+                "model.layers.5.self_attn.v_proj.weight" + reason);
+  EXPECT_THAT(
+      problemWith({{"model.layers.3.self_attn.k_proj.bias", {8}},
+                   {"model.layers.3.mlp.up_proj.bias", {8}}}),
+      HasSubstr("tensor \"model.layers.3.mlp.up_proj.bias\" [8] does not belong to gemma4_text"));
+}
+
 /// Qwen's later models have separate modules for multi-token prediction.
 TEST(TensorMatch, LeavesOutModulesForMultiTokenPrediction) {
   TinyModel model;

@@ -39,6 +39,16 @@ TEST_F(RopeFrequencies, LinearDividesEveryOne) {
   expectNear(ropeFrequencies(4, 10000, scaling, 0, amplitude), {{0, 0.25}, {1, 0.0025}});
 }
 
+// The first frequencies are those of the whole head, not those of a smaller one.
+TEST_F(RopeFrequencies, ProportionalKeepsTheFirstPairs) {
+  auto scaling = ProportionalScalingAttr::get(&context, 2, f64(4));
+  SmallVector<float> frequencies = ropeFrequencies(8, 10000, scaling, 0, amplitude);
+  expectNear(frequencies, {{0, 0.25}, {1, 0.025}});
+  EXPECT_EQ(frequencies[2], 0);
+  EXPECT_EQ(frequencies[3], 0);
+  EXPECT_EQ(amplitude, 1.0f);
+}
+
 // The worked example of YaRN: D = 64, theta = 1e6, original context 2048, factor 16, beta 32 and 1:
 // low 5, high 14.
 TEST_F(RopeFrequencies, YarnRampsBetweenLowAndHigh) {

@@ -46,10 +46,14 @@ TEST_P(KernelTest, MoeGateOfGroups) {
     int experts, k;
   };
   const char *both = "bias(%b : tensor<{E}xf32>) e_score_correction_bias(%c : tensor<{E}xf32>)";
+  const char *scaled =
+      "e_score_correction_bias(%b : tensor<{E}xf32>) expert_scales(%c : tensor<{E}xf32>)";
   std::vector<KernelCase> cases;
   for (const Options &options :
        {Options{"bias", "bias(%b : tensor<{E}xf32>)", "", 7, 3},
         Options{"correctionBias", "e_score_correction_bias(%c : tensor<{E}xf32>)", "", 20, 4},
+        Options{"scales", "expert_scales(%b : tensor<{E}xf32>)", "", 7, 3},
+        Options{"bias_and_scales", scaled, "", 20, 4},
         Options{"best", "", "groups(4 keep 2 by best)", 20, 4},
         Options{"best_two", both, "groups(3 keep 2 by best_two)", 6, 2},
         Options{"all_groups", both, "groups(2 keep 2 by best_two)", 34, 5}})

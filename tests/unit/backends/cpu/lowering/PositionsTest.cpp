@@ -24,12 +24,14 @@ const Precision kPrecisions[] = {
     {"int8", "!mica.int8", "f32", 1e-4, {1.01 / 127, 2e-4}},
 };
 
-constexpr const char *kScalings[] = {"", "scaling(#mica.linear_scaling<factor = 2.5>)",
-                                     "scaling(#mica.llama3_scaling<factor = 8.0, low_freq_factor = "
-                                     "1.0, high_freq_factor = 4.0, original_context = 64>)",
-                                     "scaling(#mica.yarn_scaling<factor = 16.0, beta_fast = 32.0, "
-                                     "beta_slow = 1.0, attention_factor = 1.25, "
-                                     "original_context = 2048, high_limit = 31>)"};
+constexpr const char *kScalings[] = {
+    "", "scaling(#mica.linear_scaling<factor = 2.5>)",
+    "scaling(#mica.llama3_scaling<factor = 8.0, low_freq_factor = "
+    "1.0, high_freq_factor = 4.0, original_context = 64>)",
+    "scaling(#mica.yarn_scaling<factor = 16.0, beta_fast = 32.0, "
+    "beta_slow = 1.0, attention_factor = 1.25, "
+    "original_context = 2048, high_limit = 31>)",
+    "scaling(#mica.proportional_scaling<pairs = 1, factor = 2.0>)"};
 
 /// Sines of angles that are rounded to f32: an error of a few units in the last place of 1.
 constexpr double kSineTolerance = 1e-6;

@@ -160,6 +160,19 @@ TEST_P(KernelTest, TimeSteps) {
   check(cases);
 }
 
+TEST_P(KernelTest, SelectHead) {
+  std::vector<KernelCase> cases;
+  for (int size : {2, 20, 64})
+    cases.push_back(makeCase("select_head_{D}", R"(
+  func.func @{name}(%x: tensor<?x3x{D}xf32>) -> tensor<?x{D}xf32> {
+    %i = arith.constant 2 : index
+    %y = mica.select_head %x[%i] : tensor<?x3x{D}xf32> -> tensor<?x{D}xf32>
+    return %y : tensor<?x{D}xf32>
+  })",
+                             {{"D", size}}, 0));
+  check(cases);
+}
+
 TEST_P(KernelTest, ScaleHeads) {
   std::vector<KernelCase> cases;
   for (int size : {2, 20, 64})

@@ -251,7 +251,7 @@ TEST_F(GgufTokenizerRefusal, RefusesOtherKindsByName) {
                   .string("tokenizer.ggml.model", "bert")
                   .strings("tokenizer.ggml.tokens", {"a"})),
       HasSubstr("the tokenizer \"bert\" is not known (tokenizer.ggml.model); choose a model "
-                "with the tokenizer gpt2 or llama"));
+                "with the tokenizer gemma4, gpt2 or llama"));
   GgufWriter merges = byteLevel().strings("tokenizer.ggml.merges", {"a b"});
   EXPECT_THAT(problem(merges), HasSubstr("the name of a pre-tokenizer is missing"));
   EXPECT_THAT(problem(merges.string("tokenizer.ggml.pre", "default")),
