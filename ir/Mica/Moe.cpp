@@ -29,11 +29,15 @@ LogicalResult MoeGateOp::verify() {
   int64_t experts = shapeOf(getGate()).getDimSize(0), k = getK();
   if (k < 1 || k > experts)
     return emitOpError() << "chooses k = " << k << " of " << experts << " experts";
-  for (auto [name, vector] : {std::pair("bias", getBias()),
-                              {"e_score_correction_bias", getEScoreCorrectionBias()},
-                              {"expert_scales", getExpertScales()}})
-    if (vector && failed(requireSize(*this, name, lastDim(vector), experts, "a number per expert")))
+  for (Value vector : {getBias(), getEScoreCorrectionBias()})
+    if (vector &&
+        failed(requireSize(*this, vector == getBias() ? "bias" : "e_score_correction_bias",
+                           lastDim(vector), experts, "a number per expert")))
       return failure();
+  if (Value scales = getExpertScales();
+      scales && failed(requireSize(*this, "expert_scales", lastDim(scales), experts,
+                                   "a number per expert")))
+    return failure();
   if (failed(verifyGroups(*this, experts, k)))
     return failure();
   if (failed(requireSize(*this, "a row of x", lastDim(getX()), lastDim(getGate()),

@@ -167,7 +167,8 @@ TEST(Gemma4, HasLayerTypesWithoutKeys) {
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 0, 0, 0, 1, 0, 1}))
       << "every sixth layer and the last";
   EXPECT_THAT(gemma4Problem(R"("num_hidden_layers": 1, "layer_types": ["sliding_attention"])"),
-              HasSubstr("has the layer type \"sliding_attention\" for its last layer"));
+              HasSubstr("has the layer type \"sliding_attention\" for its last layer, which is without "
+                        "a window in this family"));
 }
 
 TEST(Gemma4, MayHaveSizesOfSingleLayers) {
@@ -187,7 +188,8 @@ TEST(Gemma4, MayHaveSizesOfSingleLayers) {
     return llvm::toString(withSizes(sizes).takeError());
   };
   EXPECT_THAT(problem(R"({"1": {"head_dim": 24}})"),
-              HasSubstr("has different sizes for layers without a window in \"per_layer_config\""));
+              HasSubstr("has different sizes for layers without a window in \"per_layer_config\", "
+                        "only one is supported"));
   EXPECT_THAT(problem(R"({"0": {"head_dim": 24}})"),
               HasSubstr("has \"per_layer_config.0.head_dim\", only head_dim and "
                         "num_key_value_heads of layers without a window are supported"));
@@ -196,7 +198,10 @@ TEST(Gemma4, MayHaveSizesOfSingleLayers) {
   EXPECT_THAT(problem(R"({"1": {"head_dim": "x"}})"), HasSubstr("\"per_layer_config.1.head_dim\""));
   for (llvm::StringRef index : {"5", "x", "-1"})
     EXPECT_THAT(problem(("{\"" + index + "\": {}}").str()),
-                HasSubstr("expected an object for the index of a layer"));
+                HasSubstr("has \"per_layer_config." + index.str() +
+                          "\", expected an object for the index of a layer"));
+  EXPECT_THAT(problem(R"({"1": 24})"),
+              HasSubstr("has \"per_layer_config.1\", expected an object for the index of a layer"));
   EXPECT_THAT(gemma4Problem(R"("per_layer_config": {})"),
               HasSubstr("has both \"per_layer_config\" and keys of global heads; keep one"));
 }
@@ -215,6 +220,9 @@ TEST(Gemma4, MayShareCaches) {
     EXPECT_THAT(gemma4Problem(("\"num_kv_shared_layers\": " + shared).str()),
                 HasSubstr("has \"num_kv_shared_layers\": " + shared.str() +
                           ", which leaves no layer of the type"));
+  EXPECT_THAT(gemma4Problem(R"("num_kv_shared_layers": 4)"),
+              HasSubstr("has \"num_kv_shared_layers\": 4, which leaves no layer of the type "
+                        "\"full_attention\" with keys and values of its own"));
 }
 
 TEST(Gemma4, MayHaveEmbeddingsOfLayers) {
@@ -240,7 +248,8 @@ TEST(Gemma4, MayHaveExpertsBesideADenseNetwork) {
   ASSERT_TRUE(sparse.dense);
   EXPECT_EQ(sparse.dense->inner, 172);
   EXPECT_THAT(gemma4Problem(R"("enable_moe_block": true, "num_experts": 4)"),
-              HasSubstr("has \"enable_moe_block\": true, but not all of \"num_experts\""));
+              HasSubstr("has \"enable_moe_block\": true, but not all of \"num_experts\", "
+                        "\"top_k_experts\" and \"moe_intermediate_size\"; add them"));
 }
 
 TEST(Gemma4, NeedsARopeForEachLayerType) {
