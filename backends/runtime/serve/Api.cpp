@@ -163,11 +163,18 @@ void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
     if (route.schema)
       content[route.contentType]["schema"] = replySchema(route.schema);
     if (route.eventSchema)
+      // Of each event, as tools for OpenAPI read it.
       content["text/event-stream"]["schema"] = {
-          {"type", "string"},
-          {"description", "Lines 'data: ' with a " + std::string(route.eventSchema) +
-                              " or an Error as JSON, and in the end 'data: [DONE]'; lines that "
-                              "begin with a colon are comments"}};
+          {"type", "object"},
+          {"description", "The last event is [DONE]; comments may come before events"},
+          {"properties",
+           {{"data",
+             {{"type", "string"},
+              {"contentMediaType", "application/json"},
+              {"contentSchema",
+               {{"anyOf",
+                 Json::array({replySchema(route.eventSchema), replySchema("Error")})}}}}}}},
+          {"required", {"data"}}};
     Json operation = {
         {"summary", route.summary},
         {"responses",

@@ -56,8 +56,10 @@ def main():
     for count in map(int, ranks.split(",")):
         text = partitioned(count)
         parts = len(re.findall(rf"mica\.weight .* shard <axis = \d, ranks = {count}", text))
-        if parts * 2 < text.count("mica.weight @"):
-            sys.exit(f"{count} ranks: {parts} weights are partitioned, which is less than half")
+        matrices = re.findall(r"mica\.weight .* : tensor<\d+x\d+x.*", text)
+        of_matrices = sum(f"ranks = {count}" in matrix for matrix in matrices)
+        if of_matrices * 2 < len(matrices):
+            sys.exit(f"{count} ranks: {of_matrices} of {len(matrices)} matrices are partitioned, which is less than half")
         if logits_of(folder, f"of{count}", text, weights) != whole:
             sys.exit(f"{count} ranks: other logits than those of one rank")
         print(f"{os.path.basename(model)} {fused or 'as it is'}: {count} ranks, {parts} parts of weights, same logits")
