@@ -31,6 +31,7 @@ struct FakeExchange : Exchange {
   }
   void onDisconnect(std::function<void()>) override {}
   void onTimeout(std::chrono::milliseconds, std::function<void()>) override {}
+  void every(std::chrono::milliseconds, std::function<void()>) override {}
 
   std::function<void()> onPost;
   std::function<void(HttpReply &)> onReply;
