@@ -6,7 +6,6 @@
 #include "backends/runtime/text/AnswerFormat.h"
 #include "backends/runtime/text/AnswerReader.h"
 #include "backends/runtime/text/TextStream.h"
-#include "backends/runtime/text/base/Utf8.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -112,7 +111,7 @@ Json Completion::Choice::tokenEntry(int32_t token, double logprob) const {
     return {{"token", std::to_string(token)}, {"logprob", logprob}, {"bytes", Json()}};
   std::string bytes = tokenizer->bytesOf(token);
   if (!isChat())
-    return {{"token", tokenizer::isUtf8(bytes) ? tokenizer->textOf(token) : bytesText(bytes)},
+    return {{"token", tokenizer->isText(token) ? tokenizer->textOf(token) : bytesText(bytes)},
             {"logprob", logprob}};
   return {{"token", tokenizer->textOf(token)},
           {"logprob", logprob},

@@ -1,4 +1,5 @@
 #include "backends/runtime/text/ProgramTokenizer.h"
+#include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/jinja/Template.h"
 
 #include <algorithm>
@@ -54,6 +55,8 @@ bool ProgramTokenizer::hasText(const Tokens &prompt) const {
       return true;
   return !decoder.finish().empty();
 }
+
+bool ProgramTokenizer::isText(int32_t id) const { return tokenizer::isUtf8(bytesOf(id)); }
 
 std::string ProgramTokenizer::textOf(int32_t id) const {
   Tokenizer::Decoder decoder(tokenizer, /*continuation=*/true, /*printSpecial=*/true);

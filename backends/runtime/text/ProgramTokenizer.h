@@ -41,6 +41,8 @@ public:
   bool isSpecial(int32_t id) const { return tokenizer.isSpecial(id); }
   /// The bytes that one token adds to a text; see Tokenizer::bytesOf.
   std::string bytesOf(int32_t id) const { return tokenizer.bytesOf(id); }
+  /// Whether these bytes are whole characters.
+  bool isText(int32_t id) const;
   /// The text of one token; an incomplete character becomes U+FFFD.
   std::string textOf(int32_t id) const;
   /// The token sequences whose text contains one of `texts`: a single token that contains it, or a
