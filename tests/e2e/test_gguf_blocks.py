@@ -81,7 +81,8 @@ class Blocks(Case):
             keys = "bf16" if family == "deepseek-v2" else "!mica.block<q5_1>"  # read transposed, or stored so
             self.assertRegex(fused, rf"mica\.weight @[^\n]*kv_b_proj_keys[^\n]*x{re.escape(keys)}>\n")
         got, wanted = (program(path, "--kv", "f32", *options).generate([[i] for i in range(16)], 2)[1] for options in ((), ("--weights", "f32")))
-        test_gguf.verify(self, path, family, got, wanted, outliers=3)
+        # Looser than for one architecture: matrices that are read transposed and weights without blocks are rounded to bf16.
+        test_gguf.verify(self, path, family, got, wanted, outliers=3, bounds=(1e-3, 1e-3))
 
 
 del Case  # unittest would treat it as a test
