@@ -35,8 +35,8 @@ LogicalResult MoeGateOp::verify() {
                            lastDim(vector), experts, "a number per expert")))
       return failure();
   if (Value scales = getExpertScales();
-      scales && failed(requireSize(*this, "expert_scales", lastDim(scales), experts,
-                                   "a number per expert")))
+      scales &&
+      failed(requireSize(*this, "expert_scales", lastDim(scales), experts, "a number per expert")))
     return failure();
   if (failed(verifyGroups(*this, experts, k)))
     return failure();

@@ -457,7 +457,9 @@ void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exch
       return replyError(exchange, {.status = 503, .message = readable.error().message});
     }
     if (const auto *error = std::get_if<ApiError>(&parsed)) {
-      metrics.countRequest(error->status == 503 ? "busy" : error->status < 500 ? "refused" : "failed");
+      metrics.countRequest(error->status == 503  ? "busy"
+                           : error->status < 500 ? "refused"
+                                                 : "failed");
       return replyError(exchange, *error);
     }
     auto &wanted = std::get<CompletionRequest>(parsed);

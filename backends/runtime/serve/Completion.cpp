@@ -404,8 +404,7 @@ Completion::Completion(const CompletionRequest &request, const ServedModel &mode
       numChoices(request.numChoices), topLogprobs(request.topLogprobs), tools(request.tools),
       parallelCalls(request.parallelCalls), reasons(request.reasons), memory(std::move(memory)),
       model(model), engine(engine), metrics(metrics), exchange(std::move(exchange)),
-      arrived(arrived), id(newId(request.endpoint)),
-      created(unixSeconds()) {}
+      arrived(arrived), id(newId(request.endpoint)), created(unixSeconds()) {}
 
 Completion::~Completion() = default;
 

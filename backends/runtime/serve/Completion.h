@@ -71,7 +71,7 @@ private:
 
   const Endpoint endpoint;
   const bool stream, includeUsage;
-  const bool isSeeded; ///< by the client
+  const bool isSeeded;                         ///< by the client
   const std::shared_ptr<const Request> common; ///< of all choices
   const int64_t numChoices;
   const std::optional<int64_t> topLogprobs;

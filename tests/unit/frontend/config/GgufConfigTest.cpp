@@ -95,6 +95,32 @@ TEST_F(GgufConfig, GemmaNormWeightsIncludeTheOffset) {
       << "of the head, whatever the family's default";
 }
 
+TEST_F(GgufConfig, Gemma4HasOtherHeadsWithoutAWindow) {
+  file = keysOf("gemma4");
+  file.u32("gemma4.attention.key_length", 16).u32("gemma4.attention.key_length_swa", 8);
+  file.u32("gemma4.attention.sliding_window", 8).f32("gemma4.rope.freq_base_swa", 100);
+  file.u32("gemma4.embedding_length_per_layer_input", 0);
+  EXPECT_THAT(problem(), HasSubstr("has no key \"gemma4.attention.sliding_window_pattern\", which "
+                                   "layers with a window need"));
+  file.list<uint8_t>("gemma4.attention.sliding_window_pattern", GgufKind::Bool, {1, 0});
+  EXPECT_THAT(problem(), HasSubstr("has no tensor \"rope_freqs.weight\", which layers without a "
+                                   "window need"));
+  GgufWriter whole = file;
+  constexpr float none = 1e30f;
+  file.floats("rope_freqs.weight", {8}, {1, 1, 2, none, none, none, none, none});
+  EXPECT_THAT(problem(), HasSubstr("contains other rope factors than ones followed by 1e30"));
+  file = whole;
+  file.floats("rope_freqs.weight", {8}, {1, 1, none, none, none, none, none, none});
+  auto config = read();
+  ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
+  EXPECT_EQ(config->layerTypes[0].attention.headDim, 8);
+  EXPECT_EQ(config->layerTypes[0].attention.rope.theta, 100);
+  EXPECT_EQ(config->layerTypes[1].attention.headDim, 16);
+  EXPECT_TRUE(config->layerTypes[1].attention.valuesAreKeys) << "there is no attn_v";
+  auto &scaling = std::get<ProportionalScaling>(config->layerTypes[1].attention.rope.scaling);
+  EXPECT_EQ(scaling.pairs, 2);
+}
+
 TEST_F(GgufConfig, DeepSeekV1IsLaidOutLikeLlama) {
   file = keysOf("deepseek", 4);
   file.u32("deepseek.expert_count", 4).u32("deepseek.expert_used_count", 2);

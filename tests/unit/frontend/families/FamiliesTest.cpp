@@ -166,9 +166,10 @@ TEST(Gemma4, HasLayerTypesWithoutKeys) {
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 0, 0, 0, 1, 0, 1}))
       << "every sixth layer and the last";
-  EXPECT_THAT(gemma4Problem(R"("num_hidden_layers": 1, "layer_types": ["sliding_attention"])"),
-              HasSubstr("has the layer type \"sliding_attention\" for its last layer, which is without "
-                        "a window in this family"));
+  EXPECT_THAT(
+      gemma4Problem(R"("num_hidden_layers": 1, "layer_types": ["sliding_attention"])"),
+      HasSubstr("has the layer type \"sliding_attention\" for its last layer, which is without "
+                "a window in this family"));
 }
 
 TEST(Gemma4, MayHaveSizesOfSingleLayers) {

@@ -60,9 +60,11 @@ TEST(RopeKinds, HaveTheNamesThatGgufKeysUse) {
 TEST(RopeKinds, FollowTheLengthWhereTheirAttributeDoes) {
   mlir::MLIRContext context;
   context.loadDialect<MicaDialect>();
-  const RopeScaling scalings[] = {LinearScaling{2}, YarnScaling{2, 32, 1, 1, 128, 7},
+  const RopeScaling scalings[] = {LinearScaling{2},
+                                  YarnScaling{2, 32, 1, 1, 128, 7},
                                   Llama3Scaling{8, 1, 4, 128},
-                                  LongRopeScaling{{1, 2}, {3, 4}, 1, 128}, DynamicScaling{2, 128},
+                                  LongRopeScaling{{1, 2}, {3, 4}, 1, 128},
+                                  DynamicScaling{2, 128},
                                   ProportionalScaling{2, 2}};
   static_assert(std::size(scalings) + 1 == std::variant_size_v<RopeScaling>, "one of each kind");
   for (const RopeScaling &scaling : scalings) {

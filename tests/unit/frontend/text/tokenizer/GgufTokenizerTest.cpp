@@ -261,6 +261,17 @@ TEST_F(GgufTokenizerRefusal, RefusesOtherKindsByName) {
               HasSubstr("has the key \"tokenizer.ggml.trick\", which is unknown and could"));
 }
 
+TEST_F(GgufTokenizerRefusal, RefusesASpaceBeforeMergedText) {
+  GgufWriter file;
+  file.string("tokenizer.ggml.model", "gemma4");
+  file.strings("tokenizer.ggml.tokens", {"<unk>", "\u2581", "a", "\u2581a"});
+  file.list<int32_t>("tokenizer.ggml.token_type", GgufKind::I32, {2, 1, 1, 1});
+  file.strings("tokenizer.ggml.merges", {"\u2581 a"}).u32("tokenizer.ggml.unknown_token_id", 0);
+  EXPECT_EQ(problem(file), "");
+  EXPECT_THAT(problem(file.boolean("tokenizer.ggml.add_space_prefix", true)),
+              HasSubstr("a space before the text"));
+}
+
 TEST_F(GgufTokenizerRefusal, TakesFilesWithoutATokenizer) {
   for (const GgufWriter &file :
        {GgufWriter(), GgufWriter().string("tokenizer.ggml.model", "none")}) {
