@@ -61,8 +61,8 @@ def Mica_MoeGateUpOp : Mica_PureOp<"moe_gate_up", [AttrSizedOperandSegments,
   let summary = "the inner activations of the selected experts";
   let description = [{
     `y[t, j] = activation(gate_e x[t]) * (up_e x[t])` with e = experts[t, j]: the first half of `mica.moe_experts`, with
-    its `clamped`, the biases of gate and up, and after fusion gate and up in one weight. `mica-shard` splits experts into
-    two halves, because ranks that compute some columns of the inner activations each need all of them for
+    its `clamped`, the biases of gate and up, and after fusion gate and up in one weight. `mica-shard` splits experts
+    into two halves, because ranks that compute some columns of the inner activations each need all of them for
     `mica.moe_down`. The result is rounded once, to its type.
 
     Example:

@@ -1,6 +1,6 @@
 // RUN: %python %S/Inputs/make_npy.py %t 0.gate=5x4 0.up=5x4 0.down=4x5 1.gate=5x4 1.up=5x4 1.down=4x5 2.gate=5x4:nan 2.up=5x4:nan 2.down=4x5:nan
 // RUN: mica-interpret %s --weights %t | FileCheck %s
-// CHECK: 17 of 17 functions checked, all as expected
+// CHECK: 18 of 18 functions checked, all as expected
 
 // Logits 0.5, -1, 2, 0.
 func.func private @gate_operands() -> (tensor<1x1xf32>, tensor<4x1xf32>) {

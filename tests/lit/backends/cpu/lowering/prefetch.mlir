@@ -68,7 +68,8 @@ func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) 
 // CHECK-COUNT-4: memref.prefetch
 // CHECK-NEXT: {{^}}[[INDENT]]}{{$}}
 // A target whose hardware prefetchers do not look far enough ahead for blocks: two lines with the scales of 64 columns and 16 lines
-// with their codes, 2048 bytes ahead, before the single row reads them and before they are expanded for several rows.
+// with their codes, 2048 bytes ahead, before the single row reads them. With several rows, each tile of the first rows prefetches 16
+// columns (4.5 lines) of the chunk that is expanded two chunks later, while it multiplies.
 // BLOCKS-LABEL: func.func private @linear_172x288
 // BLOCKS: scf.if
 // BLOCKS: %[[AT:.*]] = arith.addi %{{.*}}, %c2048
@@ -76,11 +77,12 @@ func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) 
 // BLOCKS-COUNT-17: memref.prefetch %arg3
 // BLOCKS-NOT: memref.prefetch
 // BLOCKS: } else {
-// BLOCKS: scf.for
-// BLOCKS: scf.for
-// BLOCKS: arith.addi %{{.*}}, %c2048
-// BLOCKS-COUNT-18: memref.prefetch %arg3
 // BLOCKS-NOT: memref.prefetch
+// BLOCKS: scf.for %{{.*}} step %c6 {
+// BLOCKS: scf.for %{{.*}} = %c0 to %c64 step %c16 {
+// BLOCKS: scf.if
+// BLOCKS-COUNT-5: memref.prefetch %arg3
+// BLOCKS-NEXT: }
 // BLOCKS: func.func
 // NONE-LABEL: func.func private @linear_172x288
 // NONE-NOT: memref.prefetch
