@@ -234,7 +234,7 @@ def main():
     for number, (name, case) in enumerate(family_cases.CASES.items()):
         if options.names and name not in options.names:
             continue
-        entries[name] = produce(root / "models", name, case, 9000 + 100 * number)
+        entries[name] = produce(root / "models", name, case, 9000 + 100 * number + case.skipped_seeds)
         entries[name]["made_by"] = f"transformers {transformers.__version__}, {case.made_of or case.model_type}"
     folder.update_manifest(
         root, {"torch": torch.__version__, "transformers": transformers.__version__}, entries
