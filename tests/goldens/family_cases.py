@@ -444,7 +444,8 @@ def gemma4_of_vision_model(changes):
     """A checkpoint with a vision encoder; the golden is that of its text part."""
     vision = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1,
               "head_dim": 8, "patch_size": 2, "position_embedding_size": 4, "pooling_kernel_size": 1}
-    sizes = GEMMA4 | GEMMA4_KEYS_AS_VALUES | {"use_bidirectional_attention": "vision", "attention_bias": True, "pad_token_id": 0}
+    sizes = GEMMA4 | GEMMA4_KEYS_AS_VALUES | {
+        "num_attention_heads": 6, "use_bidirectional_attention": "vision", "attention_bias": True, "pad_token_id": 0}
     config = transformers.Gemma4Config(text_config=sizes | changes, vision_config=vision, audio_config=None)
     config.text_config._experts_implementation = "eager"
     config._attn_implementation = config.text_config._attn_implementation = "eager"

@@ -104,7 +104,7 @@ TEST(Registry, OneFamilyPerArchitectureIsTheDefault) {
     }
   }
   EXPECT_EQ(names, defaults);
-  EXPECT_EQ(names.size(), 30u);
+  EXPECT_EQ(names.size(), 31u);
 }
 
 } // namespace

@@ -40,7 +40,7 @@ TEST(RopeKinds, AreFoundByAnyName) {
 
 TEST(RopeKinds, AreListed) {
   EXPECT_EQ(listRopeKinds([](const RopeKind &kind) { return kind.name; }),
-            "default, linear, dynamic, yarn, longrope and llama3");
+            "default, linear, dynamic, yarn, longrope, llama3 and proportional");
   EXPECT_EQ(listRopeKinds([](const RopeKind &kind) { return kind.gguf; }),
             "none, linear, yarn and longrope");
 }
