@@ -950,7 +950,7 @@ class Serve(Case):
             large = '{"prompt":[' + "5," * 3000000 + "5]}"
             self.assertEqual(own.post("/v1/completions", large)[0], 400)
             size = int(re.search(r"^VmSize:\s+(\d+) kB", pathlib.Path(f"/proc/{own.process.pid}/status").read_text(encoding="ascii"), re.M)[1])
-            resource.prlimit(own.process.pid, resource.RLIMIT_AS, (size * 1024 + (12 << 20), resource.RLIM_INFINITY))
+            resource.prlimit(own.process.pid, resource.RLIMIT_AS, (size * 1024 + (32 << 20), resource.RLIM_INFINITY))
             status, answer = own.post("/v1/completions", large)
             self.assertEqual((status, answer["error"]["message"], answer["error"]["type"]), (500, "the server is out of memory", "server_error"))
             self.assertEqual(own.metric('mica_requests_total{outcome="failed"}'), 1)

@@ -962,7 +962,7 @@ CASES = {
            "use_double_wide_mlp": True, "hidden_size_per_layer_input": 10},
         GEMMA4_MUTANTS,
         second=in_f64_throughout,
-        skipped_seeds=2,
+        skipped_seeds=20,
         older=older_gemma4,
     ),
     "gemma4-moe": Case(
