@@ -160,7 +160,7 @@ static llvm::Error checkShared(const Hyperparameters &h, llvm::StringRef path) {
       return inputError(path,
                         "has \"num_kv_shared_layers\": " + llvm::Twine(*h.sharedLayers) +
                             ", which leaves no layer of the type " + inQuotes(type) +
-                            " with keys and values of its own",
+                            " that computes keys and values",
                         hints::correct);
   return llvm::Error::success();
 }

@@ -34,8 +34,8 @@ Value FeedForwardBuilder::dense(Value x, const llvm::Twine &gate, const llvm::Tw
   return buildScale(builder, at(down), linear(product, down), config.downMultiplier);
 }
 
-/// The experts of `x` that the router selects for `routed`, the same rows unless the router has a
-/// norm of its own.
+/// The experts of `x` that the router selects for `routed`, the same rows unless the router has
+/// another norm than the experts.
 Value FeedForwardBuilder::sparse(Value x, Value routed, const SparseConfig &config) {
   auto picks = [&](Type element) {
     return RankedTensorType::get({ShapedType::kDynamic, config.expertsPerToken}, element);

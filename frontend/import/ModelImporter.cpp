@@ -128,7 +128,7 @@ void ModelImporter::planStates() {
       stateGroups.push_back({stateShapeOf(kind), &kind, 0, states});
       states += layerStates(kind).size();
     }
-    // A layer without caches of its own reads those of the last one that has some.
+    // A layer without caches reads those of the last layer that has some.
     int64_t &layers = groupOf(kind).layers;
     stateLayers.push_back(kind.attention.sharesCache ? layers - 1 : layers++);
   }

@@ -76,7 +76,7 @@ def servers(binary, count):
         end = time.monotonic() + PATIENCE
         while not all(map(listens, ports)):
             if any(each.poll() is not None for each in started) or time.monotonic() > end:
-                raise engines.Failed(f"{binary} does not listen at a port of its own")
+                raise engines.Failed(f"{binary} does not listen at its port")
             time.sleep(0.1)
         yield [f"127.0.0.1:{port}" for port in ports]
     finally:

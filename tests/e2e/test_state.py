@@ -27,11 +27,10 @@ GPT_OSS_20B = {"hidden_size": 2880, "intermediate_size": 2880, "num_attention_he
                "layer_types": [f"{'full' if i % 2 else 'sliding'}_attention" for i in range(24)]}
 
 
-def with_long_context():
-    """gemma3-text's golden model, for texts that are longer than its rings."""
-    return harness.once("gemma3-long", lambda: checkpoint.edited(
-        MODELS / "gemma3-text", pathlib.Path(harness.folder("gemma3-long"), "model"),
-        lambda c: c.update(max_position_embeddings=CONTEXT)))
+def with_long_context(name):
+    """A golden model, for texts that are longer than its rings."""
+    return harness.once((name, "long"), lambda: checkpoint.edited(
+        MODELS / name, pathlib.Path(harness.folder(f"{name}-long"), "model"), lambda c: c.update(max_position_embeddings=CONTEXT)))
 
 
 class Windows(Case):
@@ -59,7 +58,7 @@ class Windows(Case):
 
     def pair(self, *options):
         """A program whose windows save memory, and one without."""
-        folder = with_long_context()
+        folder = with_long_context("gemma3-text")
         text = harness.emit(folder, "model")
         whole = re.sub(r"( x f32) window\(12\)>", r"\1>", text)
         self.assertIn("window(12)", whole, "of attention")
@@ -127,10 +126,7 @@ class ShortConvolutions(Rewinding):
     STATE = 2 * 64 * 24 * 4
 
     def program(self, *options):
-        folder = harness.once("lfm2-long", lambda: checkpoint.edited(
-            MODELS / "lfm2", pathlib.Path(harness.folder("lfm2-long"), "model"),
-            lambda c: c.update(max_position_embeddings=CONTEXT)))
-        return harness.program(folder, *options, "--max-seq", CONTEXT)
+        return harness.program(with_long_context("lfm2"), *options, "--max-seq", CONTEXT)
 
     def test_size_of_the_state(self):
         """Bytes per token of two attention layers, and a state of fixed size."""
@@ -326,10 +322,7 @@ class Hybrids(Rewinding):
     SIZES = {"qwen3-5": (2 * 16 * 4, DELTA), "falcon-h1": (2 * 2 * 8 * 4, FALCON), "nemotron-h": (2 * 10 * 4, FALCON)}
 
     def program(self, name):
-        folder = harness.once((name, "long"), lambda: checkpoint.edited(
-            MODELS / name, pathlib.Path(harness.folder(f"{name}-long"), "model"),
-            lambda c: c.update(max_position_embeddings=CONTEXT)))
-        return harness.program(folder, "--max-seq", CONTEXT)
+        return harness.program(with_long_context(name), "--max-seq", CONTEXT)
 
     def test_cache_and_state_sizes(self):
         """Bytes per token of layers with attention, and those of states."""
@@ -360,10 +353,7 @@ class SharedCaches(Rewinding):
     """Layers that read the caches of earlier ones, one with a window and one without."""
 
     def program(self, *options):
-        folder = harness.once("gemma4-long", lambda: checkpoint.edited(
-            MODELS / "gemma4-shared", pathlib.Path(harness.folder("gemma4-long"), "model"),
-            lambda c: c.update(max_position_embeddings=CONTEXT)))
-        return harness.program(folder, *options, "--max-seq", CONTEXT)
+        return harness.program(with_long_context("gemma4-shared"), *options, "--max-seq", CONTEXT)
 
     def test_cache_sizes(self):
         """Two of four layers have caches."""

@@ -541,8 +541,8 @@ void Completion::sendEvent(const Json &event) {
   exchange->send(std::move(text));
 }
 
-/// Sends a comment of server-sent events if no event was sent since the last call. Until then, an
-/// error has a status of its own.
+/// Sends a comment of server-sent events if no event was sent since the last call. Before
+/// the first event or comment, an error is a reply with a status.
 void Completion::ping() {
   std::lock_guard lock(mutex);
   if (ended || !std::exchange(isQuiet, true))

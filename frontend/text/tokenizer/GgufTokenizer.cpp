@@ -76,6 +76,7 @@ private:
   void readByteLevel();
   void addByteLevelPieces();
   void readVisibleSpaces();
+  TokenizerTable::Piece *addTypedPiece(size_t index);
   void addVisiblePieces();
   void readScores();
   void readSentencePiece();
@@ -194,22 +195,37 @@ void VocabularyReader::readByteLevel() {
   place(known->beginsPrompt);
 }
 
+/// Adds a token as a piece, which is a byte if and only if that is the token's type, however others
+/// are spelled. Returns null if the token is refused.
+TokenizerTable::Piece *VocabularyReader::addTypedPiece(size_t index) {
+  const std::string &token = tokens[index];
+  bool isByte = typeOf(index) == TokenType::Byte;
+  if (!isUtf8(token) || token.find('\0') != std::string::npos) {
+    at("tokens").refuse("token " + llvm::Twine(index) + " is not a text", hints::fetch);
+    return nullptr;
+  }
+  builder.bytePieces = isByte;
+  builder.addPiece(token, index, at("tokens"));
+  if (problem.found())
+    return nullptr;
+  TokenizerTable::Piece &piece = builder.table.pieces[index];
+  if (isByte && piece.flags != PieceFlags::byte) {
+    at("token_type").refuse("token " + inQuotes(token) + " is not a byte", hints::fetch);
+    return nullptr;
+  }
+  if (isByte)
+    builder.table.flags |= ModelFlags::byteFallback;
+  return &piece;
+}
+
 void VocabularyReader::addVisiblePieces() {
-  for (auto [index, token] : llvm::enumerate(tokens)) {
-    TokenType type = typeOf(index);
-    if (!isUtf8(token) || token.find('\0') != std::string::npos)
-      return at("tokens").refuse("token " + llvm::Twine(index) + " is not a text", hints::fetch);
-    builder.bytePieces = type == TokenType::Byte;
-    builder.addPiece(token, index, at("tokens"));
-    if (problem.found())
+  for (size_t index = 0; index < tokens.size(); ++index) {
+    TokenizerTable::Piece *piece = addTypedPiece(index);
+    if (!piece)
       return;
-    TokenizerTable::Piece &piece = builder.table.pieces[index];
-    if (type == TokenType::Byte && piece.flags != PieceFlags::byte)
-      return at("token_type").refuse("token " + inQuotes(token) + " is not a byte", hints::fetch);
-    if (type == TokenType::Byte)
-      builder.table.flags |= ModelFlags::byteFallback;
-    else if (type != TokenType::Normal)
-      piece.flags |= PieceFlags::unmatched;
+    TokenType type = typeOf(index);
+    if (type != TokenType::Byte && type != TokenType::Normal)
+      piece->flags |= PieceFlags::unmatched;
   }
 }
 
@@ -244,24 +260,15 @@ void VocabularyReader::readScores() {
 void VocabularyReader::addScoredPieces() {
   constexpr uint8_t flags[] = {PieceFlags::normal,      PieceFlags::unknown, PieceFlags::control,
                                PieceFlags::userDefined, PieceFlags::unused,  PieceFlags::byte};
-  for (auto [index, token] : llvm::enumerate(tokens)) {
-    TokenType type = typeOf(index);
-    if (!isUtf8(token) || token.find('\0') != std::string::npos)
-      return at("tokens").refuse("token " + llvm::Twine(index) + " is not a text", hints::fetch);
-    // Only tokens of this type are bytes, however others are spelled.
-    builder.bytePieces = type == TokenType::Byte;
-    builder.addPiece(token, index, at("tokens"));
-    if (problem.found())
+  for (size_t index = 0; index < tokens.size(); ++index) {
+    TokenizerTable::Piece *piece = addTypedPiece(index);
+    if (!piece)
       return;
-    TokenizerTable::Piece &piece = builder.table.pieces[index];
-    if (type == TokenType::Byte && piece.flags != PieceFlags::byte)
-      return at("token_type").refuse("token " + inQuotes(token) + " is not a byte", hints::fetch);
-    piece.flags = flags[static_cast<int>(type) - 1];
-    piece.score = scores[index];
-    if (type == TokenType::Byte) {
-      builder.table.byteIds[static_cast<uint8_t>(piece.bytes[0])] = static_cast<int32_t>(index);
-      builder.table.flags |= ModelFlags::byteFallback;
-    }
+    TokenType type = typeOf(index);
+    piece->flags = flags[static_cast<int>(type) - 1];
+    piece->score = scores[index];
+    if (type == TokenType::Byte)
+      builder.table.byteIds[static_cast<uint8_t>(piece->bytes[0])] = static_cast<int32_t>(index);
   }
 }
 
