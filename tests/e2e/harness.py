@@ -7,6 +7,7 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,8 @@ mica = None
 scratch = None
 
 _locks, _lock = {}, threading.Lock()
+# Of each thread: `paths`, what its test made for itself alone, and `shared`, whether it makes what all tests share.
+_test = threading.local()
 
 
 def shared(path):
@@ -54,9 +57,31 @@ def needs_cpu(*flags):
             raise unittest.SkipTest(f"needs a CPU with {flag}")
 
 
+def _owned(path):
+    """Has `path` removed after the thread's test, unless it is made for all tests."""
+    if not getattr(_test, "shared", False):
+        getattr(_test, "paths", []).append(path)
+    return path
+
+
 def folder(name):
-    """A new folder in the run's temporary folder."""
-    return tempfile.mkdtemp(prefix=name + "-", dir=scratch)
+    """A new folder in the run's temporary folder, which is removed after the test, or after the run if made in `once`."""
+    return _owned(tempfile.mkdtemp(prefix=name + "-", dir=scratch))
+
+
+@contextlib.contextmanager
+def removing():
+    """Removes in the end what the test of this thread made for itself alone: all tests together would need tens of GB."""
+    _test.paths = []
+    try:
+        yield
+    finally:
+        for path in _test.paths:
+            if os.path.isdir(path):
+                shutil.rmtree(path, ignore_errors=True)
+            elif os.path.exists(path):
+                os.unlink(path)
+        _test.paths = []
 
 
 def execute(command, env=None, stdin=None, check=True, seconds=SECONDS, cwd=None):
@@ -103,10 +128,13 @@ def once(key, make):
         entry = _locks.setdefault(key, [threading.Lock(), None])
     with entry[0]:
         if entry[1] is None:
+            before, _test.shared = getattr(_test, "shared", False), True
             try:
                 entry[1] = (make(), None)
             except Exception as error:  # pylint: disable=broad-except
                 entry[1] = (None, error)
+            finally:
+                _test.shared = before
     value, error = entry[1]
     if error:
         raise error
@@ -122,6 +150,11 @@ def _compiled(model, options, emit):
         done = execute([mica, "compile", model, "-o", output, "--emit", emit, "--json", *options])
         return output, json.loads(done.stdout), done.stderr.decode()
 
+    if any(pathlib.Path(model).is_relative_to(path) for path in getattr(_test, "paths", [])):
+        # No other test compiles this model.
+        result = once((str(model), options, emit), make)
+        _owned(result[0])
+        return result
     return once((str(model), options, emit), make)
 
 

@@ -9,6 +9,7 @@ measured figures, and finally a line of counts; exits with 1 if a test failed.
 
 import argparse
 import concurrent.futures
+import contextlib
 import os
 import shutil
 import sys
@@ -38,10 +39,11 @@ def leaves(suite):
             yield test
 
 
-def run_one(case):
+def run_one(case, keep):
     """(name, kind, text, seconds) where kind is passed, failed or skipped."""
     result, start = unittest.TestResult(), time.monotonic()
-    case.run(result)
+    with contextlib.nullcontext() if keep else harness.removing():
+        case.run(result)
     seconds = time.monotonic() - start
     bad = result.failures + result.errors
     if bad or result.unexpectedSuccesses:
@@ -81,7 +83,7 @@ def main():
     parser.add_argument("--mica", required=True, help="the compiler driver")
     parser.add_argument("--junit", help="write the results as JUnit XML")
     parser.add_argument("-j", type=int, default=min(4, os.cpu_count() or 1), help="tests at once")
-    parser.add_argument("--keep", action="store_true", help="keep the compiled programs")
+    parser.add_argument("--keep", action="store_true", help="keep all files of the tests")
     parser.add_argument("filter", nargs="*")
     args = parser.parse_args()
     harness.mica = os.path.abspath(args.mica)
@@ -93,7 +95,7 @@ def main():
     start, results = time.monotonic(), []
     try:
         with concurrent.futures.ThreadPoolExecutor(max(1, args.j)) as pool:
-            for job in concurrent.futures.as_completed([pool.submit(run_one, c) for c in cases]):
+            for job in concurrent.futures.as_completed([pool.submit(run_one, c, args.keep) for c in cases]):
                 results.append(job.result())
                 show(results[-1])
     finally:

@@ -17,7 +17,7 @@ PROMPT = "count from 2 to 9:"
 TEXT = b" 2 3 4 5 6 7 8 9\n"
 GREEDY = ("-p", PROMPT, "--temp", 0)
 # A text that depends on sampling, with a fixed seed.
-SAMPLED = ("-p", "Ada", "-n", 12, "--seed", 5, "--temp", 4)
+SAMPLED = ("-p", "Ada", "-n", 12, "--seed", 5, "--temp", 4, "--ignore-eos")
 
 
 def rows():
@@ -268,7 +268,7 @@ TESTS = {
         hinted_by_mica("-fa: always on", ["run", MODEL, "-fa", "on"], ["run", "-fa", "on", MODEL], ["compile", MODEL, "-fa", "-o", "x"])),
     "`--rope-scaling`, `--rope-freq-base` and the like": missing(["--rope-scaling", "yarn"], ["--rope-freq-base", 1e4], ["--rope-freq-scale", 1]),
     "`-e`": missing(["-e", "-p", "a"]),
-    "`-s N`, `--seed N`": several(seed, same(((*SAMPLED[:4], "--temp", 4, "-s", 5), SAMPLED), ((*SAMPLED[:4], "--temp", 4, "-s5"), SAMPLED))),
+    "`-s N`, `--seed N`": several(seed, same(((*SAMPLED[:4], *SAMPLED[6:], "-s", 5), SAMPLED), ((*SAMPLED[:4], *SAMPLED[6:], "-s5"), SAMPLED))),
     "`--temp X`": same((("Ada", "-n", 12, "--temp", 0), ("Ada", "-n", 12, "--temperature", 0))),
     "`--top-k N`, `--top-p X`, `--min-p X`": changes(["--top-k", 1], ["--top-p", 0.1], ["--min-p", 1]),
     "`--typical X`": several(changes(["--typical-p", 0.05]), same(((*SAMPLED, "--typical", 0.05), (*SAMPLED, "--typical-p", 0.05)))),
