@@ -26,8 +26,9 @@ namespace mica {
 /// The type of exact rows (see ExactRows) in a module, as its target decides.
 using ExactRowsOf = std::function<ExactRows(mlir::ModuleOp)>;
 
-/// `mica-assign-prompt-rows` with the backend's choice instead of the pass option.
+/// These passes with the backend's choice instead of the pass option.
 std::unique_ptr<mlir::Pass> createAssignPromptRows(ExactRowsOf exactRowsOf);
+std::unique_ptr<mlir::Pass> createSpecializePhases(const PhaseRows &rows, ExactRowsOf exactRowsOf);
 
 } // namespace mica
 

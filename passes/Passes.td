@@ -581,8 +581,9 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     and there is no `f_medium`.
 
     The arithmetic of a row depends on its role, never on the number of rows in its call. In modules with
-    block-quantized weights the roles are computed differently, so each has its own functions: `f => f_decode_small,
-    f_decode_medium, f_decode_large` with `mica.row_role = "decode"` for sampled and drafted tokens, and
+    block-quantized weights the roles are computed differently, unless the activations of prompts have the type of those
+    in decode (`exact=int16`, see `mica-assign-prompt-rows`). Then each role has its own functions: `f =>
+    f_decode_small, f_decode_medium, f_decode_large` with `mica.row_role = "decode"` for sampled and drafted tokens, and
     `f_prompt_medium, f_prompt_large` with `mica.row_role = "prompt"`, where `f_prompt_medium` also handles short
     prompts.
 
@@ -628,7 +629,9 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
   let options = [Option<"gemmThreshold", "gemm-threshold", "int64_t", "PhaseRows().gemmThreshold",
                         "maximum number of rows for generated kernels, unless set by the module">,
                  Option<"smallBatch", "small-batch", "int64_t", "PhaseRows().smallBatch",
-                        "maximum number of rows of `_small` functions, unless set by the module">];
+                        "maximum number of rows of `_small` functions, unless set by the module">,
+                 Option<"exact", "exact", "::mica::ExactRows", /*default=*/"::mica::ExactRows::BF16",
+                        "type of rows that are exact", [{::mica::exactRowsValues()}]>];
 }
 
 def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {

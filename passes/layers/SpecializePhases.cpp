@@ -33,9 +33,15 @@ static SmallVector<func::FuncOp> cloneWithSuffix(ArrayRef<func::FuncOp> function
 namespace {
 struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
   using SpecializePhasesBase::SpecializePhasesBase;
+  SpecializePhases(const PhaseRows &rows, ExactRowsOf exactRowsOf)
+      : SpecializePhasesBase({rows.gemmThreshold, rows.smallBatch, ExactRows::BF16}),
+        exactRowsOf(std::move(exactRowsOf)) {}
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    FailureOr<PromptRows> promptRows = promptRowsOf(module);
+    if (failed(promptRows))
+      return signalPassFailure();
     auto functions = llvm::to_vector(module.getOps<func::FuncOp>());
     // Stage `loops` replaces the functions, but the module keeps the attribute.
     auto isCopy = [](func::FuncOp function) {
@@ -80,7 +86,8 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
         cloneFor(*threshold, role, "_medium");
       cloneFor(std::nullopt, role, "_large");
     };
-    bool byRole = dependsOnRole(module);
+    ExactRows chosen = exactRowsOf ? exactRowsOf(module) : ExactRows(exact);
+    bool byRole = dependsOnRole(module, promptRowType(&getContext(), *promptRows, chosen));
     cloneForAllSizes(byRole ? StringRef(kDecodeRole) : StringRef());
     if (byRole) {
       // Short prompts are rare and fast, so they do not need attention that is split into single
@@ -95,5 +102,12 @@ struct SpecializePhases : mica::impl::SpecializePhasesBase<SpecializePhases> {
     module->setAttr(kSmallBatchAttr, builder.getI64IntegerAttr(*small));
     module->setAttr(kGemmThresholdAttr, builder.getI64IntegerAttr(*threshold));
   }
+
+private:
+  ExactRowsOf exactRowsOf;
 };
 } // namespace
+
+std::unique_ptr<Pass> mica::createSpecializePhases(const PhaseRows &rows, ExactRowsOf exactRowsOf) {
+  return std::make_unique<SpecializePhases>(rows, std::move(exactRowsOf));
+}

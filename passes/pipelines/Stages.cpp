@@ -37,12 +37,13 @@ void mica::buildModelToFused(OpPassManager &pm, const StageOptions &options) {
 
 void mica::buildPhases(OpPassManager &pm, const StageOptions &options,
                        const ExactRowsOf &exactRowsOf) {
-  pm.addPass(createSpecializePhases({options.phases.gemmThreshold, options.phases.smallBatch}));
-  pm.addPass(createAssignPromptRows([stated = options.exactRows, exactRowsOf](ModuleOp module) {
+  ExactRowsOf chosen = [stated = options.exactRows, exactRowsOf](ModuleOp module) {
     if (stated)
       return *stated;
     return exactRowsOf ? exactRowsOf(module) : ExactRows::BF16;
-  }));
+  };
+  pm.addPass(createSpecializePhases(options.phases, chosen));
+  pm.addPass(createAssignPromptRows(chosen));
   pm.addNestedPass<func::FuncOp>(createFuseCasts());
 }
 

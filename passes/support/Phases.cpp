@@ -20,18 +20,15 @@ FailureOr<int64_t> mica::readRowsAttr(ModuleOp module, llvm::StringRef name, int
   return rows.getInt();
 }
 
-/// Whether prefill and decode compute differently with weights of this type.
-static bool dependsOnRole(Type type) {
-  return mica::isQuantized(getElementTypeOrSelf(type), mica::QuantizedUse::Weights);
-}
-
-bool mica::dependsOnRole(ModuleOp module) {
-  auto found = module.walk([](Operation *op) {
-    auto weight = dyn_cast<WeightOp>(op);
-    bool depends = weight ? ::dependsOnRole(weight.getTensorType())
-                          : llvm::any_of(op->getResultTypes(),
-                                         [](Type type) { return ::dependsOnRole(type); });
-    return depends ? WalkResult::interrupt() : WalkResult::advance();
+bool mica::dependsOnRole(ModuleOp module, Type promptRows) {
+  auto differs = [&](Value value) {
+    Type element = getElementTypeOrSelf(value.getType());
+    return isQuantized(element, QuantizedUse::Rows) && element != promptRows;
+  };
+  // Arguments of functions are results of ops in their callers.
+  auto found = module.walk([&](Operation *op) {
+    return llvm::any_of(op->getResults(), differs) ? WalkResult::interrupt()
+                                                   : WalkResult::advance();
   });
   return found.wasInterrupted();
 }

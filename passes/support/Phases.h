@@ -36,8 +36,9 @@ inline constexpr llvm::StringLiteral kMaxRowsAttr = "mica.max_rows";
 mlir::FailureOr<int64_t> readRowsAttr(mlir::ModuleOp module, llvm::StringRef name, int64_t min,
                                       int64_t otherwise);
 
-/// Whether the arithmetic of prefill differs from that of decode.
-bool dependsOnRole(mlir::ModuleOp module);
+/// Whether the arithmetic of prefill differs from that of decode, if prefill multiplies
+/// block-quantized weights by activations of type `promptRows` (see promptRowType).
+bool dependsOnRole(mlir::ModuleOp module, mlir::Type promptRows);
 
 /// The role of rows of a function; empty if there is none.
 llvm::StringRef rowRoleOf(mlir::Operation *function);

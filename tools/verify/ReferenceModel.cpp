@@ -42,7 +42,9 @@ Expected<std::unique_ptr<ReferenceModel>> ReferenceModel::open(const std::string
   buildModelToFused(pm, stages);
   if (failed(pm.run(*opened->input.module)))
     return createStringError(model + ": " + diagnostic.message("cannot be fused"));
-  if (roles == Roles::Separate && dependsOnRole(*opened->input.module)) {
+  mlir::Type rows =
+      promptRowType(&opened->context, promptRows, stages.exactRows.value_or(ExactRows::BF16));
+  if (roles == Roles::Separate && dependsOnRole(*opened->input.module, rows)) {
     mlir::PassManager phases(&opened->context);
     buildPhases(phases, stages);
     if (failed(phases.run(*opened->input.module)))

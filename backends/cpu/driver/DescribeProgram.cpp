@@ -271,11 +271,16 @@ static bool hasOnlyBlocks(MultipliesRows product) {
 std::map<std::string, std::string> mica::cpu::rowsOfRoles(ModuleOp module) {
   std::map<std::string, std::string> rows;
   for (auto function : module.getOps<func::FuncOp>())
-    if (StringRef role = rowRoleOf(function); !role.empty())
-      function.walk([&](MultipliesRows product) {
-        if (hasOnlyBlocks(product))
-          rows[role.str()] = displayNameOf(getElementTypeOrSelf(product.getMultipliedRows().get()));
-      });
+    function.walk([&](MultipliesRows product) {
+      if (!hasOnlyBlocks(product))
+        return;
+      std::string type = displayNameOf(getElementTypeOrSelf(product.getMultipliedRows().get()));
+      StringRef role = rowRoleOf(function);
+      if (!role.empty())
+        rows[role.str()] = type;
+      else // The same for both roles.
+        rows[kPromptRole.str()] = rows[kDecodeRole.str()] = type;
+    });
   return rows;
 }
 

@@ -8,7 +8,7 @@ int64_t PromptBudget::rows(size_t numDecoding, size_t numPrompts) const {
   if (numDecoding == 0)
     return maxRows;
   // Below 1, because times vary.
-  constexpr double decodeShare = 0.8, maxFactor = 2;
+  constexpr double decodeShare = 0.8, maxFactor = 4;
   double prompts = static_cast<double>(numPrompts) / static_cast<double>(numDecoding);
   double share = decodeShare * std::clamp(prompts, 1.0, maxFactor);
   double affordable = share * decodeSeconds * rowsPerSecond;

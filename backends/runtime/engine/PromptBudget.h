@@ -2,9 +2,10 @@
 //
 // A step that decodes and computes rows of prompts delays the decoded texts by the time of those
 // rows. The budget gives prompts about the time that decoding takes, so that the time between two
-// tokens at most about doubles. If more slots compute prompts than decode, prompts get up to twice
-// that time, because a step that decodes for few requests is worth less. Requests that wait for a
-// slot have no influence, however many there are.
+// tokens at most about doubles. If more slots compute prompts than decode, prompts get up to four
+// times that time: otherwise most slots would wait for their prompts, and steps that read all
+// weights would decode for one or two requests. Requests that wait for a slot have no influence,
+// however many there are.
 //
 // How texts are computed does not depend on it: results do not depend on how prompts are split.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_PROMPTBUDGET_H
