@@ -74,9 +74,10 @@ module @no_medium attributes {mica.gemm_threshold = 3 : i64} {
 // CHECK: call @layer_prompt_large
 // CHECK-NOT: func
 module @by_role {
-  mica.weight @w : tensor<64x64x!mica.block<q4_0>>
   func.func private @layer(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
-    return %x : tensor<?x32xf32>
+    %c = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!mica.int_rows<bits = 16, group = 32>>
+    %y = mica.cast %c : tensor<?x32x!mica.int_rows<bits = 16, group = 32>> to tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
   }
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     %y = call @layer(%x) : (tensor<?x32xf32>) -> tensor<?x32xf32>
@@ -94,15 +95,16 @@ module @by_role {
 // CHECK: func @main_prompt_medium({{.*}} attributes {mica.max_rows = 3 : i64, mica.row_role = "prompt"}
 // CHECK: func @main_prompt_large({{.*}} attributes {mica.row_role = "prompt"}
 module @prompts_of_small_batch attributes {mica.gemm_threshold = 3 : i64} {
-  mica.weight @w : tensor<64x64x!mica.block<q8_0>>
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
-    return %x : tensor<?x32xf32>
+    %c = mica.cast %x : tensor<?x32xf32> to tensor<?x32x!mica.int_rows<bits = 16, group = 32>>
+    %y = mica.cast %c : tensor<?x32x!mica.int_rows<bits = 16, group = 32>> to tensor<?x32xf32>
+    return %y : tensor<?x32xf32>
   }
 }
 
 // -----
 
-// Without block-quantized weights, roles do not differ, and functions have no role.
+// Without activations of block-quantized weights, roles do not differ, and functions have no role.
 // CHECK: module @alike
 // CHECK-NOT: mica.row_role
 // CHECK: func @main_small(
@@ -110,7 +112,7 @@ module @prompts_of_small_batch attributes {mica.gemm_threshold = 3 : i64} {
 // CHECK: func @main_large(
 // CHECK-NOT: mica.row_role
 module @alike {
-  mica.weight @w : tensor<64x64xbf16>
+  mica.weight @w : tensor<64x64x!mica.block<q4_0>>
   func.func @main(%x: tensor<?x32xf32>) -> tensor<?x32xf32> {
     return %x : tensor<?x32xf32>
   }
