@@ -137,7 +137,7 @@ class Curl(Case):
 
             with started("-N") as process:
                 self.assertEqual(process.stdout.readline(), b": waiting\n")
-                self.assertGreater(server.metric("mica_requests_waiting"), 0)
+                self.assertGreater(server.metric("mica_completions_waiting"), 0)
                 with started() as other:
                     # Two more comments have arrived at the first client; both were sent after the other one had begun.
                     for _ in range(3):
@@ -176,13 +176,13 @@ class Clients(Case):
     def test_openai_cancels(self):
         with Server("--sequences", "1") as server, self.started(CANCEL, server) as client:
             # The second request, a stream, begins when the first one was canceled.
-            server.wait_for_metric("mica_requests_running", 1)
+            server.wait_for_metric("mica_completions_running", 1)
             for number, said in enumerate(("canceled\n", "left\n"), 1):
                 client.stdin.write("\n")
                 client.stdin.flush()
                 self.assertEqual(client.stdout.readline(), said)
                 server.wait_for_metric('mica_requests_total{outcome="canceled"}', number)
-            server.wait_for_metric("mica_requests_running", 0)
+            server.wait_for_metric("mica_completions_running", 0)
             client.communicate("\n", timeout=harness.SECONDS)
             self.assertEqual(client.returncode, 0)
 
@@ -192,7 +192,7 @@ class Clients(Case):
                 client = self.started(WAITING, server)
                 # The client has the header, although there is no token.
                 self.assertEqual(client.stdout.readline(), "begun\n")
-                self.assertGreater(server.metric("mica_requests_waiting"), 0)
+                self.assertGreater(server.metric("mica_completions_waiting"), 0)
             self.assertEqual(client.communicate(timeout=harness.SECONDS)[0].strip()[:5], "7 8 9")
             self.assertEqual(client.returncode, 0)
 

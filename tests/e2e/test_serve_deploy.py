@@ -154,10 +154,10 @@ class Proxy(Case):
                                key)
             answer = connection.getresponse()
             self.assertTrue(answer.readline().startswith(b"data: {"))
-            self.assertGreater(server.metric("mica_requests_running", key), 0)
+            self.assertGreater(server.metric("mica_completions_running", key), 0)
             connection.sock.close()
             connection.close()
-            server.wait_for_metric("mica_requests_running", 0, key)
+            server.wait_for_metric("mica_completions_running", 0, key)
 
 
     def test_nginx_does_not_buffer(self):
@@ -175,7 +175,7 @@ class Proxy(Case):
                 # Those of the other stream were sent as well.
                 for _ in range(3):
                     self.assertEqual([answer.readline() for _ in range(2)], [b": waiting\n", b"\n"])
-                self.assertGreater(server.metric("mica_requests_waiting", key), 1)
+                self.assertGreater(server.metric("mica_completions_waiting", key), 1)
                 late.sock.setblocking(False)
                 with self.assertRaises(ssl.SSLWantReadError):
                     late.sock.recv(1)

@@ -114,7 +114,7 @@ class Page(Case):
             browser.wait("return document.querySelector('.message.assistant')?.textContent.length > 3", "a part of an answer")
             browser.type("input", "\ue00c")
             browser.wait("return document.getElementById('stop').hidden", "the end of the answer")
-            server.wait_for_metric("mica_requests_running", 0)
+            server.wait_for_metric("mica_completions_running", 0)
 
     def test_a_new_chat_during_an_answer(self):
         """Nothing of the old answer gets into the new conversation, whose answer can be stopped."""
@@ -140,7 +140,7 @@ class Page(Case):
             browser.wait("return document.getElementById('stop').hidden && conversation.length == 2", "the new answer")
             self.assertEqual(browser.messages(), [["message user", "27 + 15"], ["message assistant", "42"]])
             self.assertEqual(browser.run("return window.asked.at(-1)"), [{"role": "user", "content": "27 + 15"}])
-            server.wait_for_metric("mica_requests_running", 0)
+            server.wait_for_metric("mica_completions_running", 0)
             # Answers that never end.
             browser.run("""window.fetch = async (path, options) => {
                              const number = window.asked.push(JSON.parse(options.body).messages);

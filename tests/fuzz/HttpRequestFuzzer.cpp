@@ -32,7 +32,7 @@ static HttpConnections newServer() {
               return HttpReply{.status = 401, .body = "no"};
             return std::nullopt;
           },
-          .errorBody = [](unsigned, const std::string &message) { return message; }};
+          .rejected = [](unsigned) {}};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -13,18 +13,8 @@
 
 namespace mica::rt::serve {
 
-using Headers = std::vector<std::pair<std::string, std::string>>;
-
-static HttpReply errorReply(const ApiError &error, Headers headers = {}) {
-  if (error.retryAfter)
-    headers.emplace_back("Retry-After", std::to_string(*error.retryAfter));
-  return {
-      .status = error.status, .body = toJsonText(error.toJson()), .headers = std::move(headers)};
-}
-
-static void replyError(const std::shared_ptr<Exchange> &exchange, const ApiError &error,
-                       Headers headers = {}) {
-  exchange->reply(errorReply(error, std::move(headers)));
+static void replyError(const std::shared_ptr<Exchange> &exchange, const ApiError &error) {
+  exchange->reply(errorReply(error));
 }
 
 Api::Api(ServedModel model, EngineThread &engine, TaskThread &reader, uint64_t cacheBytes,
@@ -236,20 +226,10 @@ bool Api::isAllowed(const std::string &authorization) const {
   return allowed;
 }
 
-std::string Api::errorBody(unsigned status, const std::string &message) {
-  return toJsonText(ApiError{.status = status, .message = message}.toJson());
-}
-
 const Api::Route *Api::findRoute(const std::string &path) {
   bool namesModel = path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size();
   auto found = routes().find(namesModel ? kModelPath : std::string_view(path));
   return found == routes().end() ? nullptr : &found->second;
-}
-
-std::string Api::rejectionBody(unsigned status, const std::string &message) {
-  if (status != 500)
-    metrics.countRejection(status);
-  return errorBody(status, message);
 }
 
 std::optional<HttpReply> Api::rejection(const HttpRequest &header) {
@@ -344,17 +324,14 @@ void Api::handle(HttpRequest request, std::shared_ptr<Exchange> exchange) {
 std::optional<HttpReply> Api::rejectionWhileLoading(const HttpRequest &header) {
   if (header.path == kHealthPath)
     return HttpReply{.status = 503, .body = toJsonText({{"status", "loading"}})};
-  return HttpReply{.status = 503,
-                   .body = errorBody(503, "the model is being loaded; try again later"),
-                   .headers = {{"Retry-After", "1"}}};
+  return errorReply(
+      {.status = 503, .message = "the model is being loaded; try again later", .retryAfter = 1});
 }
 
 /// The error for a request that takes `bytes`, for which there is no room.
 static ApiError outOfMemory(const Reservation &reservation, uint64_t bytes) {
   if (reservation.canHold(bytes))
-    return {.status = 503,
-            .message = "too many large requests at once; try again later",
-            .retryAfter = 1};
+    return tooManyLargeRequests();
   return {.status = 413,
           .message = "the request or its reply takes " + std::to_string(bytes) +
                      " bytes, more than the server has for all requests; send less"};
@@ -362,12 +339,54 @@ static ApiError outOfMemory(const Reservation &reservation, uint64_t bytes) {
 
 static uint64_t sizeOf(const std::string &reply) { return reply.size(); }
 static uint64_t sizeOf(const CompletionRequest &request) {
-  return Completion::waitingBytes(request);
+  return Completion::requestBytes(request);
+}
+
+namespace {
+/// A request whose body is parsed by TaskThread, until it has been parsed.
+class UnreadBody final : public InProgress {
+public:
+  UnreadBody(std::shared_ptr<Exchange> exchange, std::shared_ptr<RequestMetrics> metrics)
+      : exchange(std::move(exchange)), metrics(std::move(metrics)) {}
+
+  void abort() override { fail(shuttingDown(), Outcome::Shutdown); }
+  void abandon(const ApiError &error) override { fail(error, Outcome::Failed); }
+  void cancel() {
+    if (end())
+      count(Outcome::Canceled);
+  }
+  /// May be called from any thread.
+  void fail(const ApiError &error, Outcome outcome) {
+    if (!end())
+      return;
+    count(outcome);
+    replyError(exchange, error);
+  }
+  /// Returns whether it had not ended. May be called from any thread.
+  bool end() { return source.request_stop(); }
+  /// Requested when it has ended.
+  std::stop_token token() const { return source.get_token(); }
+
+private:
+  void count(Outcome outcome) {
+    if (metrics)
+      metrics->end(outcome);
+  }
+
+  std::stop_source source;
+  const std::shared_ptr<Exchange> exchange;
+  const std::shared_ptr<RequestMetrics> metrics;
+};
+} // namespace
+
+void Api::add(const std::shared_ptr<InProgress> &request) {
+  std::erase_if(unfinished, [](const auto &each) { return each.expired(); });
+  unfinished.push_back(request);
 }
 
 template <std::invocable<const std::string &, const std::stop_token &> Read, typename Act>
-void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
-                   Act act) {
+void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange,
+                   std::shared_ptr<RequestMetrics> metrics, Read read, Act act) {
   auto readAll = [read = std::move(read), reservation = request.reservation](
                      std::string body, const std::stop_token &stop) {
     auto result = read(body, stop);
@@ -381,37 +400,27 @@ void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchan
   constexpr size_t largeBody = 16 << 10; // takes about a millisecond to parse and tokenize
   if (request.body.size() <= largeBody)
     return act(readAll(std::move(request.body), {}));
-  auto stop = std::make_shared<std::stop_source>();
-  std::erase_if(unread, [](const auto &each) { return each.expired(); });
-  unread.push_back(stop);
-  exchange->onDisconnect([stop] { stop->request_stop(); });
+  auto unread = std::make_shared<UnreadBody>(exchange, std::move(metrics));
+  add(unread);
+  exchange->onDisconnect([unread] { unread->cancel(); });
   if (options.requestTimeout.count() > 0)
-    exchange->onTimeout(options.requestTimeout, [this, stop, exchange] {
-      stop->request_stop();
-      metrics.countRequest("timeout");
-      replyError(exchange, timedOut());
-    });
-  reader.add([body = std::move(request.body), exchange, stop, readAll = std::move(readAll),
+    exchange->onTimeout(options.requestTimeout,
+                        [unread] { unread->fail(timedOut(), Outcome::TimedOut); });
+  reader.add([body = std::move(request.body), exchange, unread, readAll = std::move(readAll),
               act = std::move(act)]() mutable {
-    // The reply has no effect if the client has left, or if the time is over and it has another.
-    auto stopped = [exchange, stop] {
-      if (stop->stop_requested())
-        replyError(exchange, shuttingDown());
-      return stop->stop_requested();
-    };
+    std::stop_token stop = unread->token();
+    if (stop.stop_requested())
+      return;
     try {
-      if (stopped())
-        return;
       auto result = std::make_shared<
           std::invoke_result_t<Read, const std::string &, const std::stop_token &>>(
-          readAll(std::move(body), stop->get_token()));
-      if (!stopped())
-        exchange->post([stopped, result, act = std::move(act)] {
-          if (!stopped())
-            act(std::move(*result));
-        });
+          readAll(std::move(body), stop));
+      exchange->post([unread, result, act = std::move(act)] {
+        if (unread->end())
+          act(std::move(*result));
+      });
     } catch (const std::exception &failure) {
-      replyError(exchange, internalError(failure));
+      unread->fail(internalError(failure), Outcome::Failed);
     }
   });
 }
@@ -434,85 +443,65 @@ static ApiError tooLargeAnswer(uint64_t bytes, uint64_t max) {
 }
 
 void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exchange> exchange) {
-  using Parsed = std::variant<CompletionRequest, ApiError>;
-  auto read = [this, endpoint](const std::string &body, const std::stop_token &stop) -> Parsed {
-    try {
-      return parseCompletionRequest(endpoint, body, model, stop);
-    } catch (const std::exception &failure) {
-      return internalError(failure);
-    }
+  auto read = [this, endpoint](const std::string &body, const std::stop_token &stop) {
+    return parseCompletionRequest(endpoint, body, model, stop);
   };
-  auto arrived = std::chrono::steady_clock::now();
-  auto act = [this, exchange, arrived, reservation = request.reservation](Parsed parsed) {
+  auto ofRequest = std::make_shared<RequestMetrics>(metrics);
+  auto act = [this, exchange, ofRequest,
+              reservation = request.reservation](std::variant<CompletionRequest, ApiError> parsed) {
+    auto reject = [&](const ApiError &error, Outcome outcome) {
+      ofRequest->end(outcome);
+      replyError(exchange, error);
+    };
     if (draining) {
-      metrics.countRequest("aborted");
-      return replyError(exchange, shuttingDown(), {{"Retry-After", "5"}});
+      ApiError error = shuttingDown();
+      error.retryAfter = 5;
+      return reject(error, Outcome::Shutdown);
     }
-    if (Status readable = engine.model().checkReadable(); !readable) {
-      metrics.countRequest("failed");
-      return replyError(exchange, {.status = 503, .message = readable.error().message});
-    }
-    if (const auto *error = std::get_if<ApiError>(&parsed)) {
-      metrics.countRequest(error->status == 503  ? "busy"
-                           : error->status < 500 ? "refused"
-                                                 : "failed");
-      return replyError(exchange, *error);
-    }
+    if (Status readable = engine.model().checkReadable(); !readable)
+      return reject({.status = 503, .message = readable.error().message}, Outcome::Failed);
+    if (const auto *error = std::get_if<ApiError>(&parsed))
+      return reject(*error, error->status == 503 ? Outcome::Overloaded : Outcome::Invalid);
     auto &wanted = std::get<CompletionRequest>(parsed);
-    if (wanted.prompts.size() * static_cast<size_t>(wanted.numChoices) > engine.maxUnfinished()) {
-      metrics.countRequest("refused");
-      return replyError(exchange, tooManyChoices(wanted, engine.maxUnfinished()));
-    }
+    if (wanted.prompts.size() * static_cast<size_t>(wanted.numChoices) > engine.maxUnfinished())
+      return reject(tooManyChoices(wanted, engine.maxUnfinished()), Outcome::Invalid);
     auto answer = std::make_shared<Reservation>(answers);
-    if (uint64_t bytes = Completion::keptBytes(wanted, model.manifest); !answer->resize(bytes)) {
-      if (!answer->canHold(bytes)) {
-        metrics.countRequest("refused");
-        return replyError(exchange, tooLargeAnswer(bytes, answers.max));
-      }
-      metrics.countRequest("busy");
-      return replyError(exchange,
-                        {.status = 429,
-                         .message = "too many large answers are in progress; try again later, or "
-                                    "use \"stream\": true"},
-                        {{"Retry-After", std::to_string(engine.secondsToWait())}});
+    if (uint64_t bytes = Completion::answerBytes(wanted, model.manifest); !answer->resize(bytes)) {
+      if (!answer->canHold(bytes))
+        return reject(tooLargeAnswer(bytes, answers.max), Outcome::Invalid);
+      return reject({.status = 429,
+                     .message = "too many large answers are in progress; try again later, or use "
+                                "\"stream\": true",
+                     .retryAfter = engine.secondsToWait()},
+                    Outcome::Overloaded);
     }
     auto completion = std::make_shared<Completion>(
-        wanted, model, engine, metrics, exchange, arrived,
+        wanted, model, engine, ofRequest, exchange,
         Completion::Memory{.request = reservation, .answer = std::move(answer)});
-    std::erase_if(unfinished, [](const auto &each) { return each.expired(); });
-    unfinished.push_back(completion);
+    add(completion);
     std::chrono::milliseconds timeout = options.requestTimeout;
     if (timeout.count() > 0) {
       auto used = std::chrono::duration_cast<std::chrono::milliseconds>(
-          std::chrono::steady_clock::now() - arrived);
+          RequestMetrics::Clock::now() - ofRequest->arrived);
       timeout = std::max(timeout - used, std::chrono::milliseconds(1));
     }
     completion->start(std::move(wanted.prompts), timeout, options.pingInterval, options.logPrompts);
   };
-  readBody(request, exchange, read, [this, exchange, act](Parsed parsed) {
-    try {
-      act(std::move(parsed));
-    } catch (const std::exception &failure) {
-      metrics.countRequest("failed");
-      replyError(exchange, internalError(failure));
-    }
-  });
+  // An exception of `act` is the reply, see Connection::attempt, and ends the request as failed.
+  readBody(request, exchange, ofRequest, std::move(read), std::move(act));
 }
 
 void Api::abort() {
-  for (const std::weak_ptr<Completion> &each : unfinished)
-    if (std::shared_ptr<Completion> completion = each.lock())
-      completion->stop(Completion::StopReason::ShuttingDown);
-  for (const std::weak_ptr<std::stop_source> &each : unread)
-    if (std::shared_ptr<std::stop_source> stop = each.lock())
-      stop->request_stop();
+  for (const std::weak_ptr<InProgress> &each : unfinished)
+    if (std::shared_ptr<InProgress> request = each.lock())
+      request->abort();
 }
 
 void Api::abandon(const ApiError &error) {
   draining = true;
-  for (const std::weak_ptr<Completion> &each : unfinished)
-    if (std::shared_ptr<Completion> completion = each.lock())
-      completion->abandon(error);
+  for (const std::weak_ptr<InProgress> &each : unfinished)
+    if (std::shared_ptr<InProgress> request = each.lock())
+      request->abandon(error);
 }
 
 /// The web page, which may only run and load resources of the server itself.
@@ -598,7 +587,7 @@ static std::variant<Json, ApiError> onlyField(const std::string &body, const cha
 void Api::replyRead(HttpRequest &request, const std::shared_ptr<Exchange> &exchange,
                     BodyReader read) {
   readBody(
-      request, exchange,
+      request, exchange, /*metrics=*/nullptr,
       [this, read](const std::string &body, const std::stop_token &stop) {
         return (this->*read)(body, stop);
       },

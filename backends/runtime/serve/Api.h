@@ -6,6 +6,7 @@
 #include "backends/runtime/serve/CompletionRequest.h"
 #include "backends/runtime/serve/EngineThread.h"
 #include "backends/runtime/serve/HttpExchange.h"
+#include "backends/runtime/serve/InProgress.h"
 #include "backends/runtime/serve/Metrics.h"
 #include "backends/runtime/serve/TaskThread.h"
 
@@ -14,8 +15,6 @@
 #include <stop_token>
 
 namespace mica::rt::serve {
-
-class Completion;
 
 class Api {
 public:
@@ -29,7 +28,7 @@ public:
     /// other servers.
     bool checkHosts = false;
     std::vector<std::string> allowedHosts = {}; ///< without ports
-    /// Of answers in progress that are not streamed, see Completion::keptBytes; at most an eighth
+    /// Of answers in progress that are not streamed, see Completion::answerBytes; at most an eighth
     /// of the available memory.
     uint64_t maxAnswerBytes = uint64_t(256) << 20;
   };
@@ -49,10 +48,8 @@ public:
   static bool isLoopback(const std::string &host);
   /// Whether a host, as in a URL, is an IP address.
   static bool isAddress(const std::string &host);
-  /// The body of the reply to a malformed request.
-  static std::string errorBody(unsigned status, const std::string &message);
-  /// The same, and counts the request as rejected, unless the server has failed.
-  std::string rejectionBody(unsigned status, const std::string &message);
+  /// Counts a request that was rejected by a reply with this status before its body was parsed.
+  void countRejection(unsigned status) { metrics.countRejection(status); }
   /// Rejects requests for completions from now on; /health reports this state.
   void drain() { draining = true; }
   /// Ends the requests in progress with an error.
@@ -87,10 +84,12 @@ private:
   /// move from, on the server's thread. The request's reservation then has the size of the result.
   /// Large bodies, which would delay other replies, are parsed on another thread; `read` may only
   /// use data that does not change after construction, and stops early if the client leaves, the
-  /// time is over, or the server shuts down.
+  /// time is over, or the server shuts down. `metrics`: null if it is not a request for
+  /// completions.
   template <std::invocable<const std::string &, const std::stop_token &> Read, typename Act>
-  void readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange, Read read,
-                Act act);
+  void readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange,
+                std::shared_ptr<RequestMetrics> metrics, Read read, Act act);
+  void add(const std::shared_ptr<InProgress> &request);
   void complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exchange> exchange);
 
   void chatCompletions(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
@@ -128,8 +127,7 @@ private:
   Metrics metrics;
   const int64_t started;
   bool draining = false;
-  std::vector<std::weak_ptr<Completion>> unfinished;   ///< in progress, and some that have ended
-  std::vector<std::weak_ptr<std::stop_source>> unread; ///< the same for bodies of TaskThread
+  std::vector<std::weak_ptr<InProgress>> unfinished; ///< and some that have ended
 };
 
 } // namespace mica::rt::serve

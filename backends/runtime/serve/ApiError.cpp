@@ -1,4 +1,5 @@
 #include "backends/runtime/serve/ApiError.h"
+#include "backends/runtime/support/Output.h"
 
 #include <cstdint>
 #include <new>
@@ -29,6 +30,12 @@ ApiError timedOut() {
   return {.status = 504, .message = "the request took longer than the server allows"};
 }
 
+ApiError tooManyLargeRequests() {
+  return {.status = 503,
+          .message = "too many large requests at once; try again later",
+          .retryAfter = 1};
+}
+
 /// `text`, without its middle if it has more than `max` bytes.
 static std::string shortened(std::string_view text, size_t max) {
   if (text.size() <= max)
@@ -49,6 +56,14 @@ Json ApiError::toJson() const {
             {"type", typeOf(status)},
             {"param", param ? Json(shortened(*param, maxParam)) : Json()},
             {"code", code ? Json(*code) : Json()}}}};
+}
+
+HttpReply errorReply(const ApiError &error,
+                     std::vector<std::pair<std::string, std::string>> headers) {
+  if (error.retryAfter)
+    headers.emplace_back("Retry-After", std::to_string(*error.retryAfter));
+  return {
+      .status = error.status, .body = toJsonText(error.toJson()), .headers = std::move(headers)};
 }
 
 } // namespace mica::rt::serve

@@ -2,10 +2,14 @@
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_APIERROR_H
 #define MICA_BACKENDS_RUNTIME_SERVE_APIERROR_H
 
+#include "backends/runtime/serve/HttpExchange.h"
+
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace mica::rt::serve {
 
@@ -16,7 +20,7 @@ struct ApiError {
   std::string message;
   std::optional<std::string> param = {}; ///< the invalid field
   std::optional<std::string> code = {};
-  std::optional<unsigned> retryAfter = {}; ///< seconds after which the client may try again
+  std::optional<int64_t> retryAfter = {}; ///< seconds after which the client may try again
 
   /// {"error": {"message", "type", "param", "code"}}. The message and the field, which may quote a
   /// request of any size, are shortened.
@@ -29,6 +33,12 @@ ApiError internalError(const std::exception &failure);
 ApiError shuttingDown();
 /// The error for requests that exceed --request-timeout.
 ApiError timedOut();
+/// The error for a request that there is no memory to receive or to keep at the moment.
+ApiError tooManyLargeRequests();
+
+/// The reply with an error, its Retry-After, and `headers`.
+HttpReply errorReply(const ApiError &error,
+                     std::vector<std::pair<std::string, std::string>> headers = {});
 
 } // namespace mica::rt::serve
 

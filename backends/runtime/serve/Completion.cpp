@@ -45,14 +45,12 @@ public:
   Choice(Completion &completion, int64_t index, bool continuesText)
       : completion(completion), index(index),
         reader(isChat() ? completion.model.answers : AnswerFormat(), completion.tools,
-               completion.reasons) {
+               completion.startsInReasoning) {
     if (const ProgramTokenizer *tokenizer = completion.model.text)
       decoded.emplace(tokenizer->decoder(continuesText), completion.common->settings.stops);
   }
 
-  void started() override {
-    completion.metrics.observeQueueTime(secondsBetween(completion.arrived, Clock::now()));
-  }
+  void started() override { completion.metrics->start(); }
   Result<bool> token(int32_t token, std::span<const float> logits) override;
   bool shouldContinue() override { return !completion.isStopped(); }
   void finished(const RequestResult &result) override;
@@ -63,13 +61,15 @@ public:
   size_t size() const;
 
 private:
+  using Clock = std::chrono::steady_clock;
+
   bool isChat() const { return completion.endpoint == Endpoint::ChatCompletions; }
   Json tokenEntry(int32_t token, double logprob) const;
   void addLogprobs(int32_t token, std::span<const float> logits);
   size_t numSettled(bool ended) const;
   Json takeLogprobs(size_t count);
-  void keepLogprobs(bool ended);
-  std::string spelled(int32_t token) const;
+  void bufferLogprobs(bool ended);
+  std::string markerText(int32_t token) const;
   bool add(std::vector<AnswerReader::Part> parts);
   void send(const Json &delta, const char *reason);
 
@@ -84,10 +84,10 @@ private:
     Json entry;
     int64_t textOffset; ///< start of the token's text, in characters
   };
-  std::vector<TokenLogprobs> logprobs; ///< of tokens that have neither been sent nor kept
+  std::vector<TokenLogprobs> logprobs; ///< of tokens that have neither been sent nor buffered
   /// The lists of takeLogprobs without brackets, as text: as Json, they would take 20 times as much
   /// memory.
-  std::vector<std::pair<std::string, std::string>> keptLogprobs;
+  std::vector<std::pair<std::string, std::string>> bufferedLogprobs;
   bool begun = false, opened = false; ///< a token was generated; an event was sent
   bool complete = false;              ///< an unwanted call was generated: the answer ends before it
   Clock::time_point last = Clock::now();
@@ -176,19 +176,19 @@ Json Completion::Choice::takeLogprobs(size_t count) {
   return out;
 }
 
-/// Keeps the log probabilities of the tokens so far for the complete choice.
-void Completion::Choice::keepLogprobs(bool ended) {
+/// Buffers the log probabilities of the tokens so far for the complete choice.
+void Completion::Choice::bufferLogprobs(bool ended) {
   if (!completion.topLogprobs)
     return;
   const Json lists = takeLogprobs(numSettled(ended));
-  if (keptLogprobs.empty())
+  if (bufferedLogprobs.empty())
     for (const auto &[name, list] : lists.items())
-      keptLogprobs.emplace_back(name, "");
+      bufferedLogprobs.emplace_back(name, "");
   size_t i = 0;
   for (const Json &list : lists) {
-    std::string &kept = keptLogprobs[i++].second;
+    std::string &joined = bufferedLogprobs[i++].second;
     for (const Json &entry : list)
-      kept += (kept.empty() ? "" : ",") + toJsonText(entry);
+      joined += (joined.empty() ? "" : ",") + toJsonText(entry);
   }
 }
 
@@ -218,7 +218,7 @@ void Completion::Choice::send(const Json &delta, const char *finished) {
 }
 
 /// The text of a token. Special tokens have none, unless they are markers of the answer format.
-std::string Completion::Choice::spelled(int32_t token) const {
+std::string Completion::Choice::markerText(int32_t token) const {
   const AnswerFormat &format = completion.model.answers;
   const ProgramTokenizer *tokenizer = completion.model.text;
   if (!isChat() || !(format.reasoning || format.calls) || !tokenizer->isSpecial(token))
@@ -275,23 +275,23 @@ bool Completion::Choice::add(std::vector<AnswerReader::Part> parts) {
 Result<bool> Completion::Choice::token(int32_t token, std::span<const float> logits) {
   Clock::time_point now = Clock::now();
   if (begun)
-    completion.metrics.observeTokenGap(secondsBetween(last, now));
+    completion.metrics->all.observeTokenGap(secondsBetween(last, now));
   else
-    completion.metrics.observeFirstToken(secondsBetween(completion.arrived, now));
+    completion.metrics->firstToken();
   last = now;
   begun = true;
   addLogprobs(token, logits);
   bool more = true;
   if (decoded) {
     std::string piece = decoded->push(token);
-    if (std::string mark = spelled(token); !mark.empty())
+    if (std::string mark = markerText(token); !mark.empty())
       piece += decoded->pushText(mark);
     more = add(reader.push(piece)) && !decoded->stopped();
   } else {
     more = add(reader.push((numTokens++ == 0 ? "" : " ") + std::to_string(token)));
   }
   if (!completion.stream)
-    keepLogprobs(/*ended=*/false);
+    bufferLogprobs(/*ended=*/false);
   else if (!opened)
     send(Json::object(), nullptr);
   return !completion.isStopped() && more;
@@ -304,7 +304,7 @@ void Completion::Choice::finished(const RequestResult &result) {
     add(reader.finish());
     reason = finishReason(result.finish, !calls.empty());
     if (!completion.stream)
-      keepLogprobs(/*ended=*/true);
+      bufferLogprobs(/*ended=*/true);
     else if (result.finish != Finish::Failed && !completion.isStopped())
       send(isChat() ? Json::object() : Json{{"content", ""}}, reason);
   } catch (const std::exception &failure) {
@@ -315,7 +315,7 @@ void Completion::Choice::finished(const RequestResult &result) {
 
 size_t Completion::Choice::size() const {
   size_t bytes = text.size() + reasoning.size() + 256;
-  for (const auto &[name, list] : keptLogprobs)
+  for (const auto &[name, list] : bufferedLogprobs)
     bytes += name.size() + list.size();
   return bytes;
 }
@@ -344,10 +344,10 @@ void Completion::Choice::moveTo(std::string &out) {
   }
   openObject(out, choice);
   out += "\"logprobs\":";
-  if (keptLogprobs.empty())
+  if (bufferedLogprobs.empty())
     out += "null";
   char separator = '{';
-  for (auto &[name, list] : keptLogprobs) {
+  for (auto &[name, list] : bufferedLogprobs) {
     out += separator;
     out += "\"" + name + "\":[";
     out += list;
@@ -355,11 +355,11 @@ void Completion::Choice::moveTo(std::string &out) {
     separator = ',';
     std::string().swap(list);
   }
-  out += keptLogprobs.empty() ? "" : "}";
+  out += bufferedLogprobs.empty() ? "" : "}";
   out += ",\"finish_reason\":\"" + std::string(reason) + "\"}";
 }
 
-uint64_t Completion::keptBytes(const CompletionRequest &request, const Manifest &manifest) {
+uint64_t Completion::answerBytes(const CompletionRequest &request, const Manifest &manifest) {
   // A token is 4 to 5 characters on average. A log probability has up to 20; in chats, there are
   // also names of fields and the bytes of the token.
   constexpr uint64_t bytesOfToken = 16, bytesOfLogprob = 48, bytesOfChatLogprob = 128;
@@ -378,7 +378,7 @@ uint64_t Completion::keptBytes(const CompletionRequest &request, const Manifest 
   return tokens * static_cast<uint64_t>(request.numChoices) * token;
 }
 
-uint64_t Completion::waitingBytes(const CompletionRequest &request) {
+uint64_t Completion::requestBytes(const CompletionRequest &request) {
   uint64_t bytes = request.settings.logitBias.size() * sizeof(LogitBias);
   for (const std::string &stop : request.settings.stops)
     bytes += stop.size();
@@ -397,14 +397,14 @@ static std::shared_ptr<const Request> commonRequest(const GenerationSettings &se
 }
 
 Completion::Completion(const CompletionRequest &request, const ServedModel &model,
-                       EngineThread &engine, Metrics &metrics, std::shared_ptr<Exchange> exchange,
-                       Clock::time_point arrived, Memory memory)
+                       EngineThread &engine, std::shared_ptr<RequestMetrics> metrics,
+                       std::shared_ptr<Exchange> exchange, Memory memory)
     : endpoint(request.endpoint), stream(request.stream), includeUsage(request.includeUsage),
       isSeeded(request.settings.seed.has_value()), common(commonRequest(request.settings)),
       numChoices(request.numChoices), topLogprobs(request.topLogprobs), tools(request.tools),
-      parallelCalls(request.parallelCalls), reasons(request.reasons), memory(std::move(memory)),
-      model(model), engine(engine), metrics(metrics), exchange(std::move(exchange)),
-      arrived(arrived), id(newId(request.endpoint)), created(unixSeconds()) {}
+      parallelCalls(request.parallelCalls), startsInReasoning(request.startsInReasoning),
+      memory(std::move(memory)), model(model), engine(engine), metrics(std::move(metrics)),
+      exchange(std::move(exchange)), id(newId(request.endpoint)), created(unixSeconds()) {}
 
 Completion::~Completion() = default;
 
@@ -464,7 +464,10 @@ bool Completion::submit(const std::vector<std::shared_ptr<const Tokens>> &prompt
   unended = wanted.size();
   auto submitted = engine.submit(std::move(wanted));
   if (!submitted)
-    fail({.status = 429, .message = "too many requests are waiting; try again later"}, "busy");
+    fail({.status = 429,
+          .message = "too many requests are waiting; try again later",
+          .retryAfter = engine.secondsToWait()},
+         Outcome::Overloaded);
   else
     ids = *std::move(submitted);
   return !ids.empty();
@@ -478,8 +481,8 @@ void Completion::stop(StopReason reason) {
   for (Scheduler::RequestId id : ids)
     engine.cancel(id);
   // The answer is complete, but will not be sent.
-  if (reason == StopReason::Disconnected && unreplied.exchange(false))
-    metrics.countRequest("canceled");
+  if (reason == StopReason::Disconnected && replyPending.exchange(false))
+    metrics->end(Outcome::Canceled);
 }
 
 Json Completion::envelope(bool chunk) const {
@@ -500,7 +503,7 @@ Json Completion::usage() const {
 }
 
 /// The complete answer, whose parts are freed meanwhile.
-std::string Completion::takeWhole() {
+std::string Completion::takeBody() {
   std::string whole, last = ",\"usage\":" + toJsonText(usage()) + "}";
   openObject(whole, envelope(/*chunk=*/false));
   size_t size = whole.size() + last.size();
@@ -520,13 +523,13 @@ std::string Completion::takeWhole() {
 }
 
 void Completion::reply() {
-  if (!unreplied.exchange(false))
+  if (!replyPending.exchange(false) || hasEnded())
     return;
   try {
-    exchange->reply({.body = takeWhole(), .reservation = std::move(memory.answer)});
-    countAnswer();
+    exchange->reply({.body = takeBody(), .reservation = std::move(memory.answer)});
+    metrics->end(Outcome::Ok);
   } catch (const std::exception &problem) {
-    fail(internalError(problem), "failed");
+    fail(internalError(problem), Outcome::Failed);
   }
 }
 
@@ -552,11 +555,6 @@ void Completion::ping() {
   exchange->send(": waiting\n\n");
 }
 
-void Completion::countAnswer() {
-  metrics.countRequest("ok");
-  metrics.observeDuration(secondsBetween(arrived, Clock::now()));
-}
-
 void Completion::choiceEnded(int64_t choice, const RequestResult &result) {
   bool all = false;
   {
@@ -571,14 +569,14 @@ void Completion::choiceEnded(int64_t choice, const RequestResult &result) {
   }
   // Nothing has been computed for one that was canceled while it waited.
   if (!result.tokens.empty())
-    metrics.countTokens(result.promptTokens, result.reusedTokens,
-                        static_cast<int64_t>(result.tokens.size()));
+    metrics->all.countTokens(result.promptTokens, result.reusedTokens,
+                             static_cast<int64_t>(result.tokens.size()));
   if (!all)
     return;
   try {
     finish();
   } catch (const std::exception &problem) {
-    fail(internalError(problem), "failed");
+    fail(internalError(problem), Outcome::Failed);
   }
 }
 
@@ -588,47 +586,53 @@ void Completion::choiceFailed(const std::exception &problem) {
 }
 
 void Completion::finish() {
+  if (hasEnded()) // abandoned
+    return;
   switch (stopped) {
   case StopReason::None:
     break;
   case StopReason::Disconnected:
-    metrics.countRequest("canceled");
+    metrics->end(Outcome::Canceled);
     return;
   case StopReason::TimedOut:
-    return fail(timedOut(), "timeout");
+    return fail(timedOut(), Outcome::TimedOut);
   case StopReason::ShuttingDown:
-    return fail(shuttingDown(), "aborted");
+    return fail(shuttingDown(), Outcome::Shutdown);
   }
   if (failure)
-    return fail({.status = 500, .message = failure->message}, "failed");
+    return fail({.status = 500, .message = failure->message}, Outcome::Failed);
   if (!stream) {
     // An answer may be large: it is composed on the server's thread, not on the engine's.
-    unreplied = true;
+    replyPending = true;
     exchange->post([self = shared_from_this()] { self->reply(); });
-    if (stopped == StopReason::Disconnected && unreplied.exchange(false))
-      metrics.countRequest("canceled");
+    if (stopped == StopReason::Disconnected && replyPending.exchange(false))
+      metrics->end(Outcome::Canceled);
     return;
   }
-  countAnswer();
   if (includeUsage) {
     Json last = envelope(/*chunk=*/true);
     last["choices"] = Json::array();
     last["usage"] = usage();
     sendEvent(last);
   }
+  metrics->end(Outcome::Ok);
   std::lock_guard lock(mutex);
   ended = true;
   exchange->send("data: [DONE]\n\n");
   exchange->endStream();
 }
 
-void Completion::fail(const ApiError &error, const char *outcome) {
-  metrics.countRequest(outcome);
-  HttpReply reply{.status = error.status, .body = toJsonText(error.toJson())};
-  if (error.status == 429)
-    reply.headers.emplace_back("Retry-After", std::to_string(engine.secondsToWait()));
+bool Completion::hasEnded() const {
   std::lock_guard lock(mutex);
-  ended = true;
+  return ended;
+}
+
+void Completion::fail(const ApiError &error, Outcome outcome) {
+  metrics->end(outcome);
+  HttpReply reply = errorReply(error);
+  std::lock_guard lock(mutex);
+  if (std::exchange(ended, true))
+    return;
   bool begun = std::exchange(answered, true);
   if (begun && stream) {
     exchange->send("data: " + reply.body + "\n\n");

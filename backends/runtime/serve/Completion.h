@@ -6,6 +6,7 @@
 #include "backends/runtime/serve/CompletionRequest.h"
 #include "backends/runtime/serve/EngineThread.h"
 #include "backends/runtime/serve/HttpExchange.h"
+#include "backends/runtime/serve/InProgress.h"
 #include "backends/runtime/serve/Metrics.h"
 
 #include <atomic>
@@ -15,19 +16,17 @@
 
 namespace mica::rt::serve {
 
-class Completion : public std::enable_shared_from_this<Completion> {
+class Completion final : public InProgress, public std::enable_shared_from_this<Completion> {
 public:
-  using Clock = std::chrono::steady_clock;
-
   /// What is kept until the request has ended, and its answer has been sent.
   struct Memory {
     std::shared_ptr<const Reservation> request, answer;
   };
-  /// `arrived`: when the request was received. `model`, `engine` and `metrics` must outlive it.
+  /// `model` and `engine` must outlive it.
   Completion(const CompletionRequest &request, const ServedModel &model, EngineThread &engine,
-             Metrics &metrics, std::shared_ptr<Exchange> exchange, Clock::time_point arrived,
+             std::shared_ptr<RequestMetrics> metrics, std::shared_ptr<Exchange> exchange,
              Memory memory);
-  ~Completion();
+  ~Completion() override;
 
   /// Submits all choices without waiting for them. The exchange gets its reply when they have
   /// ended, or events while they are generated; a stream without an event for `pingInterval` gets a
@@ -36,24 +35,22 @@ public:
   void start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout,
              std::chrono::milliseconds pingInterval, bool logPrompts);
 
-  enum class StopReason : uint8_t { None, Disconnected, TimedOut, ShuttingDown };
-  /// Cancels all choices; the client gets an error unless it has disconnected. Called on the
-  /// server's thread.
-  void stop(StopReason reason);
-
-  /// Sends an error although choices are in progress, because the process ends. Called on the
-  /// server's thread.
-  void abandon(const ApiError &error) { fail(error, "aborted"); }
+  void abort() override { stop(StopReason::ShuttingDown); }
+  void abandon(const ApiError &error) override { fail(error, Outcome::Failed); }
 
   /// An estimate of the size of the answer if it has as many tokens as it may have; 0 for a stream,
-  /// of which nothing is kept. The memory in use is at most three times as much.
-  static uint64_t keptBytes(const CompletionRequest &request, const Manifest &manifest);
+  /// which is not buffered. The memory in use is at most three times as much.
+  static uint64_t answerBytes(const CompletionRequest &request, const Manifest &manifest);
   /// The memory that the prompts and settings of a request take until it has ended.
-  static uint64_t waitingBytes(const CompletionRequest &request);
+  static uint64_t requestBytes(const CompletionRequest &request);
 
 private:
   class Choice;
+  enum class StopReason : uint8_t { None, Disconnected, TimedOut, ShuttingDown };
 
+  /// Cancels all choices; the client gets an error unless it has disconnected. Called on the
+  /// server's thread.
+  void stop(StopReason reason);
   bool submit(const std::vector<std::shared_ptr<const Tokens>> &prompts);
   void report(const std::vector<std::shared_ptr<const Tokens>> &prompts) const;
   bool isStopped() const { return stopped != StopReason::None; }
@@ -61,13 +58,13 @@ private:
   Json usage() const;
   void sendEvent(const Json &event);
   void ping();
-  void countAnswer();
   void choiceEnded(int64_t choice, const RequestResult &result);
   void choiceFailed(const std::exception &problem);
-  std::string takeWhole();
+  std::string takeBody();
   void reply();
   void finish();
-  void fail(const ApiError &error, const char *outcome);
+  bool hasEnded() const;
+  void fail(const ApiError &error, Outcome outcome);
 
   const Endpoint endpoint;
   const bool stream, includeUsage;
@@ -76,21 +73,20 @@ private:
   const int64_t numChoices;
   const std::optional<int64_t> topLogprobs;
   const std::vector<std::string> tools;
-  const bool parallelCalls, reasons;
+  const bool parallelCalls, startsInReasoning;
   Memory memory;
   const ServedModel &model;
   EngineThread &engine;
-  Metrics &metrics;
+  const std::shared_ptr<RequestMetrics> metrics;
   const std::shared_ptr<Exchange> exchange;
-  const Clock::time_point arrived;
   const std::string id;
   const int64_t created;
 
   std::vector<std::unique_ptr<Choice>> choices; ///< of all prompts, until they are submitted
   std::vector<Scheduler::RequestId> ids;        ///< used only on the server's thread
   std::atomic<StopReason> stopped = StopReason::None;
-  std::atomic<bool> unreplied = false; ///< the complete answer waits to be sent
-  std::mutex mutex;                    ///< protects the following members
+  std::atomic<bool> replyPending = false; ///< the complete answer waits to be sent
+  mutable std::mutex mutex;               ///< protects the following members
   size_t unended = 0;
   bool answered = false; ///< a stream has begun, or there is a reply
   bool ended = false;    ///< nothing may be sent any more, except by those who set it

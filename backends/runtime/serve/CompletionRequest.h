@@ -27,7 +27,7 @@ struct CompletionRequest {
   std::optional<int64_t> topLogprobs;
   std::vector<std::string> tools; ///< names of the functions that an answer may call
   bool parallelCalls = true;      ///< an answer may have several calls
-  bool reasons = false;           ///< the prompt ends with the beginning of reasoning
+  bool startsInReasoning = false; ///< the prompt ends with the beginning of reasoning
 };
 
 /// The program whose completions are requested.

@@ -11,9 +11,9 @@ static constexpr Scheduler::RequestId idsOfScheduler = Scheduler::RequestId(1) <
 
 /// Forwards events to a listener, and shares its ownership as long as the scheduler may call it. An
 /// exception, for lack of memory for example, fails only this request.
-class EngineThread::Kept final : public RequestListener {
+class EngineThread::ListenerAdapter final : public RequestListener {
 public:
-  Kept(EngineThread &engine, std::shared_ptr<RequestListener> listener)
+  ListenerAdapter(EngineThread &engine, std::shared_ptr<RequestListener> listener)
       : engine(engine), listener(std::move(listener)) {}
 
   void started() override { listener->started(); }
@@ -95,12 +95,12 @@ EngineThread::submit(std::vector<Submission> submissions) {
       return std::nullopt;
     if (requests.empty())
       waitEstimate.begin(WaitEstimate::Clock::now());
-    Kept *next = nullptr; // which the scheduler does not know yet
+    ListenerAdapter *next = nullptr; // which the scheduler does not know yet
     try {
       for (auto &[request, listener] : submissions) {
-        auto kept = std::make_unique<Kept>(*this, std::move(listener));
-        next = kept.get();
-        requests.emplace(next, std::move(kept));
+        auto adapter = std::make_unique<ListenerAdapter>(*this, std::move(listener));
+        next = adapter.get();
+        requests.emplace(next, std::move(adapter));
         std::optional<Scheduler::RequestId> leader;
         if (!ids.empty())
           leader = ids.front() - firstId;
@@ -141,7 +141,7 @@ int64_t EngineThread::secondsToWait() const {
 }
 
 /// Called by a request's listener, which must therefore exist until the step is over.
-void EngineThread::finish(const Kept *request, bool hasRun) {
+void EngineThread::finish(const ListenerAdapter *request, bool hasRun) {
   std::lock_guard lock(mutex);
   // Those that were canceled while they waited say nothing about the time that others need.
   if (hasRun)

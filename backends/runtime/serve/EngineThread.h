@@ -55,7 +55,7 @@ public:
   }
 
 private:
-  class Kept;
+  class ListenerAdapter;
 
   EngineThread(const Model &model, const Scheduler::Options &options,
                std::unique_ptr<Scheduler> scheduler, size_t maxQueued);
@@ -63,7 +63,7 @@ private:
   bool step();
   void restart(const Error &error);
   void wake();
-  void finish(const Kept *request, bool hasRun);
+  void finish(const ListenerAdapter *request, bool hasRun);
 
   const Model &loaded;
   const Scheduler::Options options;
@@ -74,9 +74,9 @@ private:
   Scheduler::RequestId firstId = 0;     ///< of the requests of this scheduler
   std::condition_variable changed;
   bool hasWork = false, stopping = false;
-  std::unordered_map<const Kept *, std::unique_ptr<Kept>> requests;
-  std::vector<std::unique_ptr<Kept>> ended; ///< in this step
-  WaitEstimate waitEstimate;                ///< protected by the mutex
+  std::unordered_map<const ListenerAdapter *, std::unique_ptr<ListenerAdapter>> requests;
+  std::vector<std::unique_ptr<ListenerAdapter>> ended; ///< in this step
+  WaitEstimate waitEstimate;                           ///< protected by the mutex
   std::thread thread;
 };
 

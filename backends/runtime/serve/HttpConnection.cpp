@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <deque>
+#include <new>
 #include <sstream>
 #include <sys/socket.h>
 
@@ -38,9 +39,16 @@ struct GrowingBody {
     reader(http::header<isRequest, Fields> &, std::string &body) : body(body) {}
     void init(const boost::optional<uint64_t> &, error_code &error) { error = {}; }
     template <typename Buffers> size_t put(const Buffers &buffers, error_code &error) {
-      for (asio::const_buffer buffer : beast::buffers_range_ref(buffers))
-        body.append(static_cast<const char *>(buffer.data()), buffer.size());
       error = {};
+      try {
+        for (asio::const_buffer buffer : beast::buffers_range_ref(buffers))
+          body.append(static_cast<const char *>(buffer.data()), buffer.size());
+      } catch (const std::bad_alloc &) {
+        // The reply needs memory as well.
+        std::string().swap(body);
+        error = asio::error::no_memory;
+        return 0;
+      }
       return beast::buffer_bytes(buffers);
     }
     void finish(error_code &error) { error = {}; }
@@ -78,7 +86,7 @@ public:
     try {
       work();
     } catch (const std::exception &failure) {
-      reply({.status = 500, .body = shared.errorBody(500, internalError(failure).message)});
+      reply(errorReply(internalError(failure)));
     }
   }
   void setOnDisconnect(std::function<void()> callback) {
@@ -101,8 +109,9 @@ private:
   void readBody();
   void handle();
   void replyUnread(HttpReply reply);
-  void replyError(unsigned status, const std::string &message) {
-    replyUnread({.status = status, .body = shared.errorBody(status, message)});
+  void replyError(const ApiError &error) {
+    shared.rejected(error.status);
+    replyUnread(errorReply(error));
   }
   void fail(error_code error);
   void beginExchange();
@@ -126,7 +135,7 @@ private:
   bool inExchange = false, keepAlive = false, chunked = false, ended = false, closed = false;
   bool headOnly = false;                    ///< the reply is sent without its body
   bool isUnread = false;                    ///< the client may still be sending the request
-  bool isOld = false;                       ///< the client uses HTTP/1.0
+  bool isHttp10 = false;                    ///< the client uses HTTP/1.0
   size_t discarded = 0;                     ///< bytes received after the reply
   std::shared_ptr<Reservation> reservation; ///< of the request
   std::shared_ptr<const Reservation> replyReservation; ///< of a reply that has its own
@@ -276,8 +285,8 @@ void Connection::headerRead(uint64_t bytes) {
   stream.expires_after(shared.options.receiveTimeout);
   if (!beast::iequals(parser->get()[http::field::expect], "100-continue"))
     return readBody();
-  static constexpr std::string_view goOn = "HTTP/1.1 100 Continue\r\n\r\n";
-  asio::async_write(stream, asio::buffer(goOn),
+  static constexpr std::string_view continueReply = "HTTP/1.1 100 Continue\r\n\r\n";
+  asio::async_write(stream, asio::buffer(continueReply),
                     [self = shared_from_this()](error_code error, size_t) {
                       error ? self->fail(error) : self->readBody();
                     });
@@ -289,9 +298,7 @@ void Connection::headerRead(uint64_t bytes) {
 bool Connection::reserve() {
   if (reservation->resize(reservedFor(headerBytes) + reservedFor(parser->get().body().size())))
     return true;
-  replyUnread({.status = 503,
-               .body = shared.errorBody(503, "too many large requests at once; try again later"),
-               .headers = {{"Retry-After", "1"}}});
+  replyError(tooManyLargeRequests());
   return false;
 }
 
@@ -310,14 +317,18 @@ void Connection::readBody() {
 /// A request could not be read. A timeout has closed the stream: it gets no reply.
 void Connection::fail(error_code error) {
   if (error == http::error::body_limit)
-    replyError(413,
-               "the body has more than " + std::to_string(shared.options.maxBodyBytes) + " bytes");
+    replyError({.status = 413,
+                .message = "the body has more than " + std::to_string(shared.options.maxBodyBytes) +
+                           " bytes"});
   else if (error == http::error::header_limit)
-    replyError(431, "the header has more than " + std::to_string(shared.options.maxHeaderBytes) +
-                        " bytes");
+    replyError({.status = 431,
+                .message = "the header has more than " +
+                           std::to_string(shared.options.maxHeaderBytes) + " bytes"});
+  else if (error == asio::error::no_memory)
+    replyError(tooManyLargeRequests());
   else if (error.category() == make_error_code(http::error::bad_method).category() &&
            error != http::error::end_of_stream && error != http::error::partial_message)
-    replyError(400, "the request is not HTTP/1.1: " + error.message());
+    replyError({.status = 400, .message = "the request is not HTTP/1.1: " + error.message()});
   else
     disconnect();
 }
@@ -344,8 +355,8 @@ void Connection::handle() {
   http::request<GrowingBody> got = parser->release();
   beginExchange();
   keepAlive = got.keep_alive();
-  isOld = got.version() < 11;
-  chunked = !isOld;
+  isHttp10 = got.version() < 11;
+  chunked = !isHttp10;
   headOnly = got.method() == http::verb::head;
   stream.expires_never();
   watch();
@@ -415,7 +426,7 @@ void Connection::reply(HttpReply reply) {
     response.set(name, value);
   keepAlive = keepAlive && shared.accepting;
   response.keep_alive(keepAlive);
-  if (keepAlive && isOld) // the default of HTTP/1.0 is to close
+  if (keepAlive && isHttp10) // the default of HTTP/1.0 is to close
     response.set(http::field::connection, "keep-alive");
   response.body() = std::move(reply.body);
   response.prepare_payload();

@@ -15,7 +15,7 @@ struct HttpConnections {
   HttpOptions options;
   HttpHandler handler;
   HttpHeaderCheck headerCheck;
-  HttpErrorBody errorBody;
+  HttpRejectionListener rejected;
   size_t connections = 0;
   size_t exchanges = 0;
   bool accepting = true;

@@ -85,8 +85,9 @@ using HttpHandler = std::function<void(HttpRequest, std::shared_ptr<Exchange>)>;
 /// Returns the reply to a request that is rejected by its header; it is called before a body is
 /// received, unless that is small.
 using HttpHeaderCheck = std::function<std::optional<HttpReply>(const HttpRequest &header)>;
-/// Creates the body of the reply to a malformed request.
-using HttpErrorBody = std::function<std::string(unsigned status, const std::string &message)>;
+/// Called when a request is rejected before it has been received, except by its header; `status` is
+/// that of the reply.
+using HttpRejectionListener = std::function<void(unsigned status)>;
 
 } // namespace mica::rt::serve
 

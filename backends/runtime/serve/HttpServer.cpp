@@ -21,8 +21,8 @@ using boost::system::error_code;
 
 struct HttpServer::State {
   State(const HttpOptions &options, HttpHandler handler, HttpHeaderCheck headerCheck,
-        HttpErrorBody errorBody)
-      : shared{options, std::move(handler), std::move(headerCheck), std::move(errorBody)},
+        HttpRejectionListener rejected)
+      : shared{options, std::move(handler), std::move(headerCheck), std::move(rejected)},
         tcp(context), local(context), signals(context), pause(context) {}
 
   Status openTcp();
@@ -153,10 +153,10 @@ HttpServer::~HttpServer() { stopAccepting(); }
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(const HttpOptions &options,
                                                        HttpHandler handler,
                                                        HttpHeaderCheck headerCheck,
-                                                       HttpErrorBody errorBody) {
+                                                       HttpRejectionListener rejected) {
   allowConnections(options.maxConnections);
   auto state = std::make_unique<State>(options, std::move(handler), std::move(headerCheck),
-                                       std::move(errorBody));
+                                       std::move(rejected));
   if (Status open = options.unixSocket ? state->openUnix() : state->openTcp(); !open)
     return open.error();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(state)));

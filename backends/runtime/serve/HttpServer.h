@@ -17,7 +17,7 @@ public:
   /// Errors: the address is invalid or in use.
   static Result<std::unique_ptr<HttpServer>> listen(const HttpOptions &options, HttpHandler handler,
                                                     HttpHeaderCheck headerCheck,
-                                                    HttpErrorBody errorBody);
+                                                    HttpRejectionListener rejected);
   ~HttpServer();
 
   /// "http://127.0.0.1:8080", or "unix:PATH".

@@ -38,11 +38,13 @@ Json MessageReader::toolCall(const Json &value) {
   auto isString = [](const Json &object, const char *key) {
     return object.contains(key) && object[key].is_string();
   };
-  bool good = value.is_object() && value.size() == 3 && value.value("type", Json()) == "function" &&
-              isString(value, "id") && value.contains("function") &&
-              value["function"].is_object() && value["function"].size() == 2;
-  good = good && isString(value["function"], "name") && isString(value["function"], "arguments");
-  if (!good)
+  bool isValid = value.is_object() && value.size() == 3 &&
+                 value.value("type", Json()) == "function" && isString(value, "id") &&
+                 value.contains("function") && value["function"].is_object() &&
+                 value["function"].size() == 2;
+  isValid =
+      isValid && isString(value["function"], "name") && isString(value["function"], "arguments");
+  if (!isValid)
     fail("a call in \"tool_calls\" is not {\"id\": ..., \"type\": \"function\", \"function\": "
          "{\"name\": ..., \"arguments\": ...}}");
   std::string problem;
@@ -127,10 +129,10 @@ void MessageReader::readTools(const Json &value) {
     failType("an array of at most 128 tools");
   std::set<std::string> names;
   for (const Json &tool : value) {
-    bool good = tool.is_object() && tool.value("type", Json()) == "function" && tool.size() == 2 &&
-                tool.contains("function") && tool["function"].is_object() &&
-                tool["function"].contains("name") && tool["function"]["name"].is_string();
-    if (!good)
+    bool isValid = tool.is_object() && tool.value("type", Json()) == "function" &&
+                   tool.size() == 2 && tool.contains("function") && tool["function"].is_object() &&
+                   tool["function"].contains("name") && tool["function"]["name"].is_string();
+    if (!isValid)
       fail("an element of 'tools' is not {\"type\": \"function\", \"function\": {\"name\": ...}}");
     Json function = Json::object();
     for (const auto &[key, entry] : tool["function"].items()) {
@@ -261,7 +263,7 @@ void MessageReader::encode() {
   if (model.answers.reasoning) {
     std::string_view text = prompt->text;
     text = text.substr(0, text.find_last_not_of(" \n") + 1);
-    request.reasons = text.ends_with(model.answers.reasoning->begin);
+    request.startsInReasoning = text.ends_with(model.answers.reasoning->begin);
   }
 }
 

@@ -4,6 +4,10 @@
 
 namespace mica::rt::serve {
 
+/// In the order of Outcome.
+static constexpr std::array<const char *, numOutcomes> outcomeNames = {
+    "ok", "invalid", "overloaded", "canceled", "timeout", "shutdown", "failed"};
+
 static std::string numberText(double value) { return nlohmann::json(value).dump(); }
 
 static std::string heading(const std::string &name, const char *type, const char *help) {
@@ -32,9 +36,13 @@ std::string Metrics::Histogram::text(const std::string &name, const char *help) 
          "\n";
 }
 
-void Metrics::countRequest(const std::string &outcome) {
-  std::lock_guard lock(mutex);
-  ++requests[outcome];
+void RequestMetrics::end(Outcome outcome) {
+  if (ended.exchange(true))
+    return;
+  std::lock_guard lock(all.mutex);
+  ++all.requests[static_cast<size_t>(outcome)];
+  if (outcome == Outcome::Ok)
+    all.duration.observe(secondsSince(arrived));
 }
 
 void Metrics::countRejection(unsigned status) {
@@ -53,8 +61,9 @@ std::string Metrics::text(const Gauges &gauges) const {
   std::lock_guard lock(mutex);
   std::string out =
       heading("mica_requests_total", "counter", "Requests for completions by outcome.");
-  for (const auto &[outcome, count] : requests)
-    out += "mica_requests_total{outcome=\"" + outcome + "\"} " + std::to_string(count) + "\n";
+  for (size_t i = 0; i < numOutcomes; ++i)
+    out += std::string("mica_requests_total{outcome=\"") + outcomeNames[i] + "\"} " +
+           std::to_string(requests[i]) + "\n";
   out += heading("mica_rejected_requests_total", "counter",
                  "Requests that were rejected before their body was parsed, by status.");
   for (auto [status, count] : rejections)
@@ -65,9 +74,9 @@ std::string Metrics::text(const Gauges &gauges) const {
   out += single("mica_cached_tokens_total", "counter",
                 "The part of these that a cache already held.", cachedTokens);
   out += single("mica_generated_tokens_total", "counter", "Tokens generated.", generatedTokens);
-  out += single("mica_requests_running", "gauge",
-                "Completions with a sequence (a request has `n` per prompt).", gauges.running);
-  out += single("mica_requests_waiting", "gauge", "Completions that wait for a sequence.",
+  out += single("mica_completions_running", "gauge",
+                "Completions with a sequence; a request has n for each prompt.", gauges.running);
+  out += single("mica_completions_waiting", "gauge", "Completions that wait for a sequence.",
                 gauges.waiting);
   out += single("mica_cache_capacity_bytes", "gauge", "Size of the caches of all sequences.",
                 gauges.cacheBytes);
@@ -76,14 +85,15 @@ std::string Metrics::text(const Gauges &gauges) const {
                 gauges.usedCacheBytes);
   out += single("mica_checkpoint_bytes", "gauge",
                 "Bytes of checkpoints of recurrent and rolling states.", gauges.checkpointBytes);
-  out += queueTime.text("mica_queue_time_seconds",
-                        "From the end of a request's body until a completion has a sequence.");
+  out +=
+      queueTime.text("mica_queue_time_seconds",
+                     "From the end of a request's body until its first completion has a sequence.");
   out += firstToken.text("mica_time_to_first_token_seconds",
-                         "From the end of a request's body to the first token of a completion.");
+                         "From the end of a request's body to its first token, of any completion.");
   out += duration.text("mica_request_duration_seconds",
-                       "From the end of a request's body to the end of its answer.");
-  return out +
-         tokenGap.text("mica_inter_token_latency_seconds", "Between two tokens of a completion.");
+                       "From the end of a request's body to the end of its complete answer.");
+  return out + tokenGap.text("mica_inter_token_latency_seconds",
+                             "Between two tokens of a completion, for all tokens but the first.");
 }
 
 } // namespace mica::rt::serve

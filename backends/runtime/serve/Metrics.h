@@ -2,7 +2,11 @@
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_METRICS_H
 #define MICA_BACKENDS_RUNTIME_SERVE_METRICS_H
 
+#include "backends/runtime/support/Seconds.h"
+
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -10,20 +14,25 @@
 
 namespace mica::rt::serve {
 
+/// How a request for completions has ended.
+enum class Outcome : uint8_t {
+  Ok,
+  Invalid,    ///< status 4xx, except:
+  Overloaded, ///< status 429 or 503: no room in the queue or in memory
+  Canceled,   ///< the client has left
+  TimedOut,
+  Shutdown,
+  Failed, ///< status 5xx otherwise, or an error in a stream
+};
+inline constexpr size_t numOutcomes = 7;
+
 /// All functions may be called from any thread.
 class Metrics {
 public:
-  /// Counts a finished request for completions by outcome: "ok", "refused", "canceled", "timeout",
-  /// "failed", "busy" or "aborted" (by a shutdown).
-  void countRequest(const std::string &outcome);
   /// Counts a request that was rejected before its body was parsed, by the status of the reply.
   void countRejection(unsigned status);
   void countTokens(int64_t prompt, int64_t cached, int64_t generated);
-  /// From a request's arrival until a completion has a sequence, until its first token, and until
-  /// the whole answer; and between two tokens of a completion.
-  void observeQueueTime(double seconds) { observe(queueTime, seconds); }
-  void observeFirstToken(double seconds) { observe(firstToken, seconds); }
-  void observeDuration(double seconds) { observe(duration, seconds); }
+  /// The time between two tokens of a completion.
   void observeTokenGap(double seconds) { observe(tokenGap, seconds); }
 
   /// Current values: completions with a slot and those waiting for one; the capacity of all caches,
@@ -36,6 +45,7 @@ public:
   std::string text(const Gauges &gauges) const;
 
 private:
+  friend class RequestMetrics;
   /// Cumulative, as in Prometheus.
   struct Histogram {
     static constexpr auto bounds =
@@ -55,10 +65,39 @@ private:
   }
 
   mutable std::mutex mutex;
-  std::map<std::string, uint64_t> requests;
+  std::array<uint64_t, numOutcomes> requests{};
   std::map<unsigned, uint64_t> rejections;
   uint64_t promptTokens = 0, cachedTokens = 0, generatedTokens = 0;
   Histogram queueTime, firstToken, duration, tokenGap;
+};
+
+/// What is counted once for a request, however many completions it has: its outcome, and the times
+/// since its arrival. Only the first call of a function counts; a request that is destroyed without
+/// an outcome has failed. All functions may be called from any thread.
+class RequestMetrics {
+public:
+  using Clock = std::chrono::steady_clock;
+
+  /// The request has just been received. `all` must outlive it.
+  explicit RequestMetrics(Metrics &all) : all(all), arrived(Clock::now()) {}
+  RequestMetrics(const RequestMetrics &) = delete;
+  ~RequestMetrics() { end(Outcome::Failed); }
+
+  /// A completion has a sequence.
+  void start() { observeOnce(started, all.queueTime); }
+  void firstToken() { observeOnce(hasToken, all.firstToken); }
+  void end(Outcome outcome);
+
+  Metrics &all;
+  const Clock::time_point arrived;
+
+private:
+  void observeOnce(std::atomic<bool> &observed, Metrics::Histogram &histogram) {
+    if (!observed.exchange(true))
+      all.observe(histogram, secondsSince(arrived));
+  }
+
+  std::atomic<bool> started = false, hasToken = false, ended = false;
 };
 
 } // namespace mica::rt::serve

@@ -327,8 +327,8 @@ CompletionRequest RequestReader::read() {
     conversation.encode();
   for (const char *key : {"tool_choice", "parallel_tool_calls"}) {
     field = key;
-    bool asks = json.contains(field) && json[field] != "none";
-    if (asks && !conversation.hasTools())
+    bool isUsed = json.contains(field) && json[field] != "none";
+    if (isUsed && !conversation.hasTools())
       fail("'" + field + "' requires 'tools'");
   }
   if (bestOf && *bestOf != request.numChoices) {
@@ -350,8 +350,8 @@ CompletionRequest RequestReader::read() {
   field = chat ? "messages" : "prompt";
   for (const Tokens &prompt : request.prompts)
     requireFits(prompt, model.manifest);
-  if (Status good = checkSettings(request.settings, model.manifest); !good)
-    throw BadRequest{{.message = good.error().message}};
+  if (Status valid = checkSettings(request.settings, model.manifest); !valid)
+    throw BadRequest{{.message = valid.error().message}};
   return std::move(request);
 }
 } // namespace

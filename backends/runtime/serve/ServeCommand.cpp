@@ -227,9 +227,9 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
       [&](const HttpRequest &header) {
         return service ? service->api->rejection(header) : Api::rejectionWhileLoading(header);
       },
-      [&](unsigned status, const std::string &message) {
-        return service ? service->api->rejectionBody(status, message)
-                       : Api::errorBody(status, message);
+      [&](unsigned status) {
+        if (service)
+          service->api->countRejection(status);
       });
   if (!listening)
     return listening.error();

@@ -12,9 +12,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view whitespace = " \t\r\n";
 
-AnswerReader::AnswerReader(const AnswerFormat &format, std::vector<std::string> tools, bool reasons)
+AnswerReader::AnswerReader(const AnswerFormat &format, std::vector<std::string> tools,
+                           bool startsInReasoning)
     : reasoning(format.reasoning), format(tools.empty() ? nullptr : format.calls),
-      tools(std::move(tools)), state(reasons && reasoning ? State::Reasoning : State::Start) {}
+      tools(std::move(tools)),
+      state(startsInReasoning && reasoning ? State::Reasoning : State::Start) {}
 
 std::vector<AnswerReader::Part> AnswerReader::push(std::string_view text) {
   held += text;
@@ -63,8 +65,8 @@ static bool mayBegin(std::string_view text, std::string_view mark) {
 /// At the start, before anything but white space: reasoning, a call without a marker, or content.
 bool AnswerReader::readStart(bool atEnd) {
   size_t begin = held.find_first_not_of(whitespace);
-  bool looks = reasoning || (format && format->bare);
-  if (looks && begin == held.npos && !atEnd)
+  bool mayBeMarked = reasoning || (format && format->bare);
+  if (mayBeMarked && begin == held.npos && !atEnd)
     return false;
   std::string_view rest =
       begin == held.npos ? std::string_view() : std::string_view(held).substr(begin);

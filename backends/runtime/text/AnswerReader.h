@@ -31,8 +31,8 @@ public:
   };
 
   /// `tools` are the names of the functions that can be called; if empty, calls are not parsed.
-  /// `reasons`: the prompt ends with the beginning of reasoning.
-  AnswerReader(const AnswerFormat &format, std::vector<std::string> tools, bool reasons);
+  /// `startsInReasoning`: the prompt ends with the beginning of reasoning.
+  AnswerReader(const AnswerFormat &format, std::vector<std::string> tools, bool startsInReasoning);
 
   std::vector<Part> push(std::string_view text);
   /// Ends the answer. An incomplete call becomes content.

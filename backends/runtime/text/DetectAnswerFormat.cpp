@@ -44,7 +44,7 @@ std::optional<std::string> renderProbe(const RenderConversation &render) {
 }
 
 bool isCallIn(const std::string &answer, const AnswerFormat &format) {
-  AnswerReader reader(format, {probe.name}, /*reasons=*/false);
+  AnswerReader reader(format, {probe.name}, /*startsInReasoning=*/false);
   std::vector<ToolCall> calls;
   for (AnswerReader::Part &part : reader.push(answer)) {
     if (part.kind == AnswerReader::Part::Kind::Call)

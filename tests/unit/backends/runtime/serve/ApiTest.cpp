@@ -5,6 +5,7 @@
 #include <functional>
 #include <future>
 #include <gmock/gmock.h>
+#include <map>
 
 using namespace mica;
 using namespace mica::rt;
@@ -29,12 +30,16 @@ struct FakeExchange : Exchange {
       onPost();
     callback();
   }
-  void onDisconnect(std::function<void()>) override {}
+  void onDisconnect(std::function<void()> callback) override {
+    if (leaves)
+      disconnected = std::move(callback);
+  }
   void onTimeout(std::chrono::milliseconds, std::function<void()>) override {}
   void every(std::chrono::milliseconds, std::function<void()>) override {}
 
-  std::function<void()> onPost;
+  std::function<void()> onPost, disconnected;
   std::function<void(HttpReply &)> onReply;
+  bool leaves = false; ///< the test calls `disconnected`
   std::promise<HttpReply> end;
 };
 
@@ -80,6 +85,28 @@ protected:
     return end.get();
   }
 
+  /// The outcomes of all requests so far; those that are not listed have none.
+  void expectOutcomes(const std::map<std::string, int> &expected) {
+    auto exchange = std::make_shared<FakeExchange>();
+    api->handle({.method = "GET",
+                 .path = "/metrics",
+                 .authorization = {},
+                 .host = {},
+                 .origin = {},
+                 .contentEncoding = {},
+                 .body = {}},
+                exchange);
+    const std::string text = replyOf(*exchange).body, label = "mica_requests_total{outcome=\"";
+    std::map<std::string, int> counts;
+    for (size_t at = 0; (at = text.find(label, at)) != text.npos;) {
+      at += label.size();
+      size_t end = text.find('"', at);
+      if (int count = std::stoi(text.substr(text.find(' ', end))); count != 0)
+        counts[text.substr(at, end - at)] = count;
+    }
+    EXPECT_EQ(counts, expected);
+  }
+
   MemoryBudget memory{1 << 20};
   std::unique_ptr<EngineThread> engine;
   std::unique_ptr<TaskThread> reader;
@@ -107,6 +134,60 @@ TEST_F(ApiTest, AnAnswerThatHasBeenSentIsNotKept) {
   EXPECT_EQ(busy.status, 429u);
   EXPECT_THAT(busy.body, HasSubstr("too many large answers"));
   EXPECT_EQ(replyOf(*second).status, 200u);
+}
+
+/// A request that gets an error because the process ends has one reply and one outcome, although
+/// the engine completes its answer.
+TEST_F(ApiTest, AbandonedRequests) {
+  openFake({});
+  const std::string body =
+      R"({"prompt": [1, 5], "max_tokens": 4, "temperature": 0, "ignore_eos": true})";
+  auto exchange = std::make_shared<FakeExchange>();
+  int replies = 0;
+  exchange->onReply = [&](HttpReply &) { ++replies; };
+  std::promise<void> abandoned;
+  exchange->onPost = [&] { abandoned.get_future().wait(); };
+  post("/v1/completions", body, exchange);
+  api->abandon({.status = 500, .message = "a rank has failed"});
+  HttpReply reply = replyOf(*exchange);
+  EXPECT_EQ(reply.status, 500u);
+  EXPECT_THAT(reply.body, HasSubstr("a rank has failed"));
+  expectOutcomes({{"failed", 1}});
+  abandoned.set_value();
+  while (exchange.use_count() > 1)
+    std::this_thread::yield();
+  EXPECT_EQ(replies, 1);
+  expectOutcomes({{"failed", 1}});
+}
+
+/// Bodies that wait to be parsed, or are being parsed, get an error at once, and are not parsed.
+TEST_F(ApiTest, UnreadBodies) {
+  openFake({});
+  const std::string body = R"({"prompt": [1, 5], "max_tokens": 1})" + std::string(100000, ' ');
+  std::promise<void> resume;
+  reader->add([ready = resume.get_future().share()] { ready.wait(); });
+  auto aborted = std::make_shared<FakeExchange>(), abandoned = std::make_shared<FakeExchange>(),
+       left = std::make_shared<FakeExchange>(), late = std::make_shared<FakeExchange>(),
+       other = std::make_shared<FakeExchange>();
+  left->leaves = true;
+  post("/v1/completions", body, left);
+  std::exchange(left->disconnected, nullptr)();
+  post("/tokenize", body, other);
+  post("/v1/completions", body, aborted);
+  for (int i = 0; i < 2; ++i)
+    api->abort();
+  HttpReply reply = replyOf(*aborted);
+  EXPECT_EQ(reply.status, 503u);
+  EXPECT_THAT(reply.body, HasSubstr("the server is shutting down"));
+  EXPECT_EQ(replyOf(*other).status, 503u);
+  post("/v1/completions", body, abandoned);
+  api->abandon({.status = 500, .message = "a rank has failed"});
+  EXPECT_EQ(replyOf(*abandoned).status, 500u);
+  resume.set_value();
+  // It is parsed after the others.
+  post("/v1/completions", body, late);
+  EXPECT_EQ(replyOf(*late).status, 503u);
+  expectOutcomes({{"canceled", 1}, {"shutdown", 2}, {"failed", 1}});
 }
 
 /// What a request takes while it waits is reserved in place of its body.

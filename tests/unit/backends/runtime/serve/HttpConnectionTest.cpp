@@ -29,7 +29,7 @@ struct TestServer {
                    return HttpReply{.status = 401, .body = "no"};
                  return std::nullopt;
                },
-               .errorBody = [](unsigned, const std::string &message) { return message; }} {}
+               .rejected = [this](unsigned status) { rejections.push_back(status); }} {}
 
   /// The descriptor of a new client.
   int connect() {
@@ -59,6 +59,7 @@ struct TestServer {
     return all;
   }
 
+  std::vector<unsigned> rejections; ///< the statuses
   HttpConnections shared;
   boost::asio::io_context context{1};
 };
@@ -109,6 +110,7 @@ TEST(HttpConnection, ReservesWhatHasArrived) {
               testing::AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("Retry-After: 1\r\n"),
                              HasSubstr("too many large requests")));
   EXPECT_EQ(memory.used(), 5000u + 2 * 65000 + 20000);
+  EXPECT_THAT(server.rejections, testing::ElementsAre(503));
   server.send(clients[41], std::string(536, 'a'));
   EXPECT_THAT(server.received(clients[41]), StartsWith("HTTP/1.1 200 "));
   EXPECT_EQ(memory.used(), 5000u + 65000 + 20000);
@@ -256,7 +258,7 @@ TEST(HttpConnection, AnExceptionOfAHandlerIsTheReply) {
   server.send(client, "GET / HTTP/1.1\r\n\r\n");
   EXPECT_THAT(server.received(client),
               testing::AllOf(StartsWith("HTTP/1.1 500 "),
-                             testing::EndsWith("the server is out of memory")));
+                             HasSubstr("\"message\":\"the server is out of memory\"")));
   ::close(client);
   server.poll();
 }

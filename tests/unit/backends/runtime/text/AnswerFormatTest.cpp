@@ -49,9 +49,9 @@ std::vector<std::string> written(const std::vector<AnswerReader::Part> &parts) {
 /// The parts of an answer that arrives in pieces of `size` bytes; consecutive parts of a kind are
 /// joined, calls are "NAME(ARGUMENTS)".
 std::vector<std::string> partsOf(const AnswerFormat &format, const std::string &answer, size_t size,
-                                 bool reasons = false) {
+                                 bool startsInReasoning = false) {
   using Kind = AnswerReader::Part::Kind;
-  AnswerReader reader(format, {"add", "now"}, reasons);
+  AnswerReader reader(format, {"add", "now"}, startsInReasoning);
   std::vector<AnswerReader::Part> parts;
   auto take = [&](std::vector<AnswerReader::Part> more) {
     for (AnswerReader::Part &part : more) {
@@ -80,9 +80,10 @@ std::vector<std::string> partsOf(const AnswerFormat &format, const std::string &
 using Parts = std::vector<std::string>;
 
 void expectParts(const AnswerFormat &format, const std::string &answer, const Parts &expected,
-                 bool reasons = false) {
+                 bool startsInReasoning = false) {
   for (size_t size : {1, 2, 3, 5, 7, 1000})
-    EXPECT_EQ(partsOf(format, answer, size, reasons), expected) << answer << " by " << size;
+    EXPECT_EQ(partsOf(format, answer, size, startsInReasoning), expected)
+        << answer << " by " << size;
 }
 
 TEST(AnswerFormat, MatchesTheTemplate) {
@@ -147,7 +148,7 @@ TEST(AnswerReader, Llama3Calls) {
 /// The parts after each piece of an answer, and at its end.
 std::vector<Parts> partsOfPieces(const AnswerFormat &format,
                                  const std::vector<std::string> &pieces) {
-  AnswerReader reader(format, {"add", "now"}, /*reasons=*/false);
+  AnswerReader reader(format, {"add", "now"}, /*startsInReasoning=*/false);
   std::vector<Parts> parts;
   parts.reserve(pieces.size() + 1);
   for (const std::string &piece : pieces)
@@ -230,8 +231,8 @@ TEST(AnswerReader, Reasoning) {
   AnswerFormat format = formatOf("qwen3");
   expectParts(format, "<think>\nOne.\n\nTwo. \n</think>\n\n42", {"think: One.\n\nTwo.", "42"});
   expectParts(format, "<think>\n\n</think>\n\n42", {"42"});
-  expectParts(format, "One.</think>42 \n", {"think: One.", "42 \n"}, /*reasons=*/true);
-  expectParts(format, "One", {"think: One"}, /*reasons=*/true);
+  expectParts(format, "One.</think>42 \n", {"think: One.", "42 \n"}, /*startsInReasoning=*/true);
+  expectParts(format, "One", {"think: One"}, /*startsInReasoning=*/true);
   expectParts(format, "<think>One </thi", {"think: One </thi"});
   expectParts(format, "<thin", {"<thin"});
   // It begins an answer.
