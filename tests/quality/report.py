@@ -170,9 +170,10 @@ def verdict(model):
     lines = [line for line in lines if line]
     if not lines:
         return ""
-    return "\n".join(["KL divergence (with its standard error) of 4-bit weights and of llama.cpp's formats of similar size, all in Mica's decode "
-                      "arithmetic, in which the weights decide. `--calibrate` is compared with the formats with importance matrix as well. "
-                      f"A difference of fewer than {SIGNIFICANT} standard errors, computed as if both were independent, is not significant.", "", *lines])
+    return "\n".join(["KL divergence (with its standard error) of 4-bit weights and of llama.cpp's formats of similar size, all in Mica's "
+                      "decode arithmetic, in which the weights decide. `--calibrate` is compared with the formats with importance matrix as "
+                      f"well. A difference of fewer than {SIGNIFICANT} standard errors, computed as if both were independent, is not "
+                      "significant.", "", *lines])
 
 
 def of_model(model):
