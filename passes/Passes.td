@@ -545,6 +545,8 @@ def InsertProbes : Pass<"mica-insert-probes", "::mlir::ModuleOp"> {
     Inserts a `mica.probe` after every op with a result of f32 or bf16 rows. Probes are named after the op and its
     weight, with a number if that name is already used in the function, and have the layer index in layer functions.
     With `of=product-rows`, probes record the input rows of matmuls instead, named after the first op that uses them.
+    Experts are split into `mica.moe_gate_up` and `mica.moe_down`, and a probe of the experts' ids precedes the probe of
+    the rows between them.
 
     ```mlir
     func.func private @layer(%x: tensor<?x32xf32>, %layer: index) -> tensor<?x32xf32> {
@@ -641,7 +643,8 @@ def AssignPromptRows : Pass<"mica-assign-prompt-rows", "::mlir::ModuleOp"> {
     the precision costs almost nothing. Prefill is compute-bound: in functions whose `mica.row_role` is `prompt`, these
     activations become bf16, or f32 if bf16 matmuls are slow on the target (`exact=f32`), and kernels expand the blocks
     to the same type. If 16-bit integers are multiplied faster than f32, the type is unchanged (`exact=int16`). The
-    pipelines of a backend select the type by the module's target, unless an option does. In a module with
+    pipelines of a backend select the type by the module's target, unless an option does. These types are called exact
+    because they lose little: bf16 rounds activations and expanded weights to 8 significant bits. In a module with
     `mica.prompt_rows = "int8"` (`compile --rows int8`) activations become integers of 8 bits. Run `mica-fuse-casts`
     afterwards, because more ops can then round their result to bf16.
 

@@ -3,6 +3,7 @@
 #include "ir/Mica/Shard.h"
 #include "passes/Passes.h"
 #include "passes/shard/Sharder.h"
+#include "passes/support/Experts.h"
 
 namespace mica {
 #define GEN_PASS_DEF_SHARD
@@ -36,27 +37,11 @@ LogicalResult Sharder::run() {
   return partitionStates();
 }
 
-// moe_experts(x, weights, experts, gate, down, up)
-//   => moe_down(moe_gate_up(x, experts, gate, up), weights, experts, down)
-static LogicalResult splitExperts(MoeExpertsOp op, Sharder &sharder) {
+/// Splits experts into halves, between which ranks exchange the inner activations.
+static LogicalResult splitForRanks(MoeExpertsOp op, Sharder &sharder) {
   if (!op.getUp() || op.getResidual())
     return sharder.refuse(op, "it is fused already");
-  OpBuilder builder(op);
-  RankedTensorType x = op.getX().getType();
-  SmallVector<int64_t> shape(op.getExperts().getType().getShape());
-  shape.push_back(op.getInner());
-  Value inner = MoeGateUpOp::create(
-      builder, op.getLoc(), RankedTensorType::get(shape, builder.getF32Type()), op.getX(),
-      op.getExperts(), op.getGate(), op.getUp(), op.getGateBias(), op.getUpBias(),
-      op.getActivationAttr(), op.getAlphaAttr(), op.getLimitAttr());
-  if (!x.getElementType().isF32())
-    inner = CastOp::create(builder, op.getLoc(), RankedTensorType::get(shape, x.getElementType()),
-                           inner);
-  auto down =
-      MoeDownOp::create(builder, op.getLoc(), op.getType(), inner, op.getWeights(), op.getExperts(),
-                        op.getDown(), op.getDownBias(), /*residual=*/Value());
-  op.replaceAllUsesWith(down.getResult());
-  op.erase();
+  splitExperts(op, Float32Type::get(op.getContext()));
   return success();
 }
 
@@ -83,7 +68,8 @@ struct Shard : mica::impl::ShardBase<Shard> {
     SmallVector<MoeExpertsOp> experts;
     module.walk([&](MoeExpertsOp op) { experts.push_back(op); });
     Sharder sharder(module, count);
-    if (llvm::any_of(experts, [&](MoeExpertsOp op) { return failed(splitExperts(op, sharder)); }) ||
+    if (llvm::any_of(experts,
+                     [&](MoeExpertsOp op) { return failed(splitForRanks(op, sharder)); }) ||
         failed(sharder.run()))
       return signalPassFailure();
     module->setAttr(kRanksAttr, Builder(module).getI64IntegerAttr(count));

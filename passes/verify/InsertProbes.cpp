@@ -2,6 +2,7 @@
 
 #include "ir/Mica/Names.h"
 #include "passes/Passes.h"
+#include "passes/support/Experts.h"
 #include "passes/support/Weights.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -98,12 +99,23 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
       showResults(function, ofLayers);
   }
 
+  /// The inner activations of experts become a value.
+  static void exposeInnerRows(func::FuncOp function) {
+    SmallVector<MoeExpertsOp> experts;
+    function.walk([&](MoeExpertsOp op) { experts.push_back(op); });
+    for (MoeExpertsOp op : experts) {
+      Type element = op.getX().getType().getElementType();
+      splitExperts(op, element.isFloat() ? element : Float32Type::get(op.getContext()));
+    }
+  }
+
   /// All matmuls of the same rows use the result of one probe.
   static void showProductRows(func::FuncOp function) {
+    exposeInnerRows(function);
     llvm::MapVector<Value, Operation *> products;
     function.walk([&](Operation *op) {
       for (OpOperand &operand : op->getOpOperands())
-        if (Value rows = multipliedRows(operand); rows && isRows(rows.getType()))
+        if (Value rows = multipliedRows(operand); rows && isRecorded(op, rows.getType()))
           products.insert({rows, op});
     });
     llvm::StringMap<int> counts;
@@ -111,8 +123,13 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
     for (auto [rows, op] : products) {
       OpBuilder builder(function.getContext());
       builder.setInsertionPointAfterValue(rows);
-      auto probe = ProbeOp::create(builder, op->getLoc(), rows.getType(), rows,
-                                   numbered("rows of " + nameOf(op), counts), layer);
+      std::string name = numbered("rows of " + nameOf(op), counts);
+      if (auto down = dyn_cast<MoeDownOp>(op)) {
+        auto experts = ProbeOp::create(builder, op->getLoc(), down.getExperts().getType(),
+                                       down.getExperts(), name + " choices", layer);
+        down.getExpertsMutable().assign(experts.getResult());
+      }
+      auto probe = ProbeOp::create(builder, op->getLoc(), rows.getType(), rows, name, layer);
       rows.replaceUsesWithIf(probe.getResult(), [](OpOperand &use) {
         return llvm::any_of(use.getOwner()->getOpOperands(),
                             [&](OpOperand &weight) { return multipliedRows(weight) == use.get(); });
@@ -120,9 +137,12 @@ struct InsertProbes : mica::impl::InsertProbesBase<InsertProbes> {
     }
   }
 
-  static bool isRows(Type type) {
+  /// Whether the rows that `op` multiplies are recorded: float rows [T, C], and those of experts
+  /// [T, k, C].
+  static bool isRecorded(Operation *op, Type type) {
     auto rows = dyn_cast<RankedTensorType>(type);
-    return rows && rows.getRank() == 2 && rows.getElementType().isFloat();
+    return rows && rows.getRank() == (isa<MoeDownOp>(op) ? 3 : 2) &&
+           rows.getElementType().isFloat();
   }
 
   /// Continues numbering from `counts`; returns the counts including this function's.

@@ -25,6 +25,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import engines  # noqa: E402
+import goals  # noqa: E402
 import load  # noqa: E402
 import report  # noqa: E402
 
@@ -178,7 +179,7 @@ def measure_case(case, config, bandwidth, args):
     info = getattr(contenders["Mica"], "info", {})
     rows = [report.summary(measure_row(test, contenders, bandwidth, args.pairs), info)
             for test in tests(args.gen) if not wanted or test.key in wanted]
-    return {"name": case["name"], "rows": rows, "load": begun.report(), "quality": quality,
+    return {"name": case["name"], "rows": rows, "load": begun.report(), "quality": quality, "small": goals.is_small(info),
             "versions": {name: engine.version() for name, engine in contenders.items()}}
 
 

@@ -194,12 +194,14 @@ class CompareTest(unittest.TestCase):
     def test_goals_of_blocks_depend_on_format_and_prompt_activations(self):
         def texts(test, rows, *formats):
             info = {"weights": "int8", "manifest": {"parameters": 1e9, "rows": {"decode": "int16 per 32", "prompt": rows},
-                                                    "block_formats": {name: 7 for name in formats}}}
+                                                    "block_formats": {name: 9 - place for place, name in enumerate(formats)}}}
             return [goal.text() for goal in goals.goals_of(test, info)]
         self.assertEqual(texts("prefill", "bf16", "q4_k"), [">= 1.05x the better peer"])
         self.assertEqual(texts("prefill", "int8 per 32", "q4_k"), [">= 1.5x the better peer"])
         self.assertEqual(texts("decode", "bf16", "q4_k", "q6_k")[1], ">= 0.92 of the bandwidth")
-        self.assertEqual(texts("decode", "bf16", "q4_k", "q3_k")[1], ">= 0.85 of the bandwidth")
+        self.assertEqual(texts("decode", "bf16", "q3_k", "q4_k")[1], ">= 0.85 of the bandwidth", "of most matrices")
+        self.assertEqual(texts("decode", "bf16", "q4_k", "q3_k")[1], ">= 0.92 of the bandwidth")
+        self.assertEqual(texts("decode", "bf16", "mxfp4")[1], ">= 0.92 of the bandwidth")
         self.assertEqual(texts("batch", "bf16", "int8_g32"), [">= 1.5x the better peer"])
         self.assertEqual(texts("batch", "bf16", "q8_0"), [])
 
@@ -258,6 +260,15 @@ class CompareTest(unittest.TestCase):
         self.assertEqual([(g["median"], g["reached"]) for g in decode], [(1.5, True), (None, False)])
         self.assertEqual(prefill, [])
         self.assertIn("| >= 1.5x llama.cpp: reached; >= 1.1x ik_llama.cpp: - |", text)
+
+    def test_shares_of_small_models_have_no_goal(self):
+        """They are printed with the reason."""
+        self.assertNotIn("`share` has no goal", self.compare("--tests", "decode")[1])
+        self.parameters, self.blocks = "100e6", {"block_formats": {"q4_1": 7}, "rows": {"decode": "int16 per 32", "prompt": "int8 per 32"}}
+        text = self.compare("--tests", "decode")[1]
+        self.assertIn("| 50.0 (50.0 - 50.0) | 0.80 (0.80 - 0.80) | >= 1x the better peer: reached |", text)
+        self.assertIn("- `share` has no goal for a model of fewer than 300 million parameters: norms,", text)
+        self.assertNotIn("`share` has no goal", self.compare("--tests", "prefill")[1], "integers have no share")
 
     def test_mica_runs_first_in_every_other_round(self):
         order = self.folder / "order"

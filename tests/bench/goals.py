@@ -1,11 +1,14 @@
 """The goals for programs, relative to peers and to the machine's limits."""
 
 import dataclasses
+import re
 
 import engines
 
-#: With fewer parameters than this, the work outside of matmuls takes a considerable share of the time.
+#: Models with fewer parameters have no goals relative to the machine's limits, for the reason in `UNJUDGED`.
 SMALL = 300e6
+UNJUDGED = ("`share` has no goal for a model of fewer than 300 million parameters: norms, attention and the synchronization of threads take a "
+            "considerable share of its time, and its weights may partly be in the processor's cache")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,31 +41,40 @@ BLOCKS = {
     "int8": {"decode": (_better(1.0), _bandwidth(0.92)), "prefill": (_better(1.5),), "deep": (_better(1.2),),
              "long": (_better(1.3),)},
 }
-#: Blocks of 2 and 3 bits take more instructions per byte to unpack.
-FEW_BITS = ("q2_k", "q3_k")
+#: Blocks of so few bits, which their names state, take more instructions per byte to unpack.
+FEW_BITS = 3
 FEW_BITS_DECODE = (_better(1.0), _bandwidth(0.85))
 #: Eight concurrent sequences, Mica's own 8-bit format compared with the peer's Q8_0.
 OWN_INT8, OWN_INT8_BATCH = "int8_g32", (_better(1.5),)
 
 
+def is_small(info):
+    return 0 < info.get("manifest", {}).get("parameters", 0) < SMALL
+
+
+def has_few_bits(formats):
+    """Whether most block-quantized matrices have few bits. `formats`: the number of matrices of each format. The files that llama-quantize
+    writes hold a few matrices of other formats than their name says, and `info` has no sizes."""
+    name = max(formats, key=formats.get)
+    return int(re.search(r"\d", name)[0]) <= FEW_BITS
+
+
 def goals_of(test, info):
     """The goals of a test (its key) for a program with that `info --json`."""
-    manifest = info.get("manifest", {})
-    small = 0 < manifest.get("parameters", 0) < SMALL
-    formats = manifest.get("block_formats", {})
+    small = is_small(info)
+    formats = info.get("manifest", {}).get("block_formats", {})
     if not formats:
         if small:
             return SMALL_DECODE if test == "decode" else ()
         return BF16.get(test, ()) if info.get("weights") == "bf16" else ()
     goals = goals_of_blocks(test, formats, engines.prompt_rows(info))
-    # Small models have no goals relative to the machine's limits, only relative to peers.
     return tuple(goal for goal in goals if goal.of == "better") if small else goals
 
 
 def goals_of_blocks(test, formats, prompt_rows):
     if test == "batch":
         return OWN_INT8_BATCH if OWN_INT8 in formats else ()
-    if test == "decode" and any(format in formats for format in FEW_BITS):
+    if test == "decode" and has_few_bits(formats):
         return FEW_BITS_DECODE
     return BLOCKS["int8" if prompt_rows.startswith("int8") else "exact"].get(test, ())
 

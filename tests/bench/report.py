@@ -95,6 +95,8 @@ def case_markdown(case, peers):
     for row in case["rows"]:
         for name, trouble in row["trouble"].items():
             lines.append(f"- {row['title']}, {name}: {trouble['state']}: {trouble['message']}")
+    if case["small"] and any(row["share_of_bandwidth"] or row["share_of_peak"] for row in case["rows"]):
+        lines.append(f"- {goals.UNJUDGED}")
     lines += quality_markdown(case["quality"])
     for name, version in case["versions"].items():
         lines.append(f"- {name}: {version}")

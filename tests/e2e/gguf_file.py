@@ -373,15 +373,15 @@ class Converter:
         return target
 
 
-class InTurn(Converter):
+class RoundRobin(Converter):
     """Assigns all formats to the matrices of a dense model in turn, beginning with number `first`."""
 
     def __init__(self, folder, first):
         super().__init__(folder, "F32")
         self.kinds = itertools.islice(itertools.cycle(gguf_blocks.BLOCKS), first, None)
-        self.taken = {}
+        self.assigned = {}
 
     def put(self, name, values, kind):
         if values.ndim == 2:
-            kind = self.taken[name] = next(self.kinds)
+            kind = self.assigned[name] = next(self.kinds)
         return super().put(name, values, kind)

@@ -23,11 +23,11 @@ NAME = "minimind-dense"
 BOUNDS = {"itself": (2.5e-5, 1.6e-5, 0.98), "outlier twin": (4e-5, 3e-5, 0.98)}
 #: Values of options: a file with the text that is scored, and one with statistics of llama-imatrix.
 TEXT, IMATRIX = "TEXT", "IMATRIX"
-#: The same for other options: their name, the blocks of the file, "in turn" for a layer in eight formats, or
+#: The same for other options: their name, the blocks of the file, "round robin" for a layer in eight formats, or
 #: None for the folder in f32, bounds, and the model unless it is the bundled one.
 CHOICES = {
     "rows_int8": (("--rows", "int8"), "Q4_1", (5e-5, 1.6e-5, 0.97)),
-    "rows_int8_in_turn": (("--rows", "int8"), "in turn", (6e-5, 1e-5, 0.98)),
+    "rows_int8_round_robin": (("--rows", "int8"), "round robin", (6e-5, 1e-5, 0.98)),
     # A thousandth of the positions diverges by more than 1.
     "rows_int8_outliers": (("--rows", "int8"), "Q4_1", (1.2e-2, 3e-5, 0.96), "outlier twin"),
     "kv_bf16": (("--weights", "f32", "--kv", "bf16"), None, (5e-6, 5e-6, 0.99)),
@@ -92,34 +92,34 @@ class Formats(Case):
 
     def test_numbers(self):
         """The encoder and Mica's reader agree on the values of blocks."""
-        taken = set()
+        assigned = set()
         for first in (0, 5):
-            converter = gguf_file.InTurn(BUNDLED / NAME, first)
+            converter = gguf_file.RoundRobin(BUNDLED / NAME, first)
             path = converter.convert().write(os.path.join(harness.folder("formats"), f"{NAME}.gguf"))
             folder = converter.numbers_folder(os.path.join(harness.folder("numbers"), NAME))
             of_file, of_folder = (program(model, "--weights", "f32").generate(PROMPTS, 1)[1] for model in (path, folder))
             for a, b in zip(of_file, of_folder):
-                self.assertLessEqual(difference(a, b), 1e-6, converter.taken)
-            taken.update(converter.taken.values())
-        self.assertEqual(taken, set(gguf_blocks.BLOCKS))
+                self.assertLessEqual(difference(a, b), 1e-6, converter.assigned)
+            assigned.update(converter.assigned.values())
+        self.assertEqual(assigned, set(gguf_blocks.BLOCKS))
 
     def bounded(self, name, model, options, bounds):
         """KL divergence and same top over the text, for prefill and for decoding."""
         reference, built = program(model, "--weights", "f32"), program(model, *options)
-        results = {way: evaluate(built.path, "--text", text(), "--context", 256, "--reference", reference.path, *ways)
-                   for way, ways in (("prompt", []), ("decode", ["--as-decode"]))}
+        results = {role: evaluate(built.path, "--text", text(), "--context", 256, "--reference", reference.path, *given)
+                   for role, given in (("prompt", []), ("decode", ["--as-decode"]))}
         *max_kls, min_same_top = bounds
         rows = manifest_of(built).get("rows", {})
         if rows.get("prompt") == rows.get("decode"):
             max_kls[0] = max_kls[1]
-        for (way, result), max_kl in zip(results.items(), max_kls):
-            note(self, f"{name}, {way} ({rows.get(way, 'floats')}): KL {result['kl']['mean']:.2e} (bound {max_kl:.1e}), "
+        for (role, result), max_kl in zip(results.items(), max_kls):
+            note(self, f"{name}, {role} ({rows.get(role, 'floats')}): KL {result['kl']['mean']:.2e} (bound {max_kl:.1e}), "
                  f"same top {result['same_top']:.4f} (bound {min_same_top}), 99.9 % {result['kl']['p99_9']:.1e}, RMS delta p "
                  f"{result['rms_delta_p']:.2f}; perplexity of the reference {result['reference']['perplexity']:.2f}")
-        for (way, result), max_kl in zip(results.items(), max_kls):
+        for (role, result), max_kl in zip(results.items(), max_kls):
             self.assertGreater(result["positions"], 1900)
-            self.assertLessEqual(result["kl"]["mean"], max_kl, way)
-            self.assertGreaterEqual(result["same_top"], min_same_top, way)
+            self.assertLessEqual(result["kl"]["mean"], max_kl, role)
+            self.assertGreaterEqual(result["same_top"], min_same_top, role)
 
     def test_blocks_of_folders(self):
         """MXFP4 experts of a Hugging Face checkpoint, whose scales are separate tensors, are blocks like those of files: preserved by
@@ -130,8 +130,8 @@ class Formats(Case):
             self.assertRegex(fused, rf"mica\.weight @[^\n]*experts\.{part}_proj[^\n]*x!mica\.block<mxfp4>>\n")
         info = json.loads(program(folder).run("info", "--json").stdout)["manifest"]
         facts = json.loads(harness.execute([harness.mica, "inspect", folder, "--json"]).stdout)
-        for said in (info, facts):
-            self.assertEqual(said["block_formats"], {"mxfp4": 4})
+        for described in (info, facts):
+            self.assertEqual(described["block_formats"], {"mxfp4": 4})
         self.assertIn("MXFP4, 4.25 bits per weight", harness.execute([harness.mica, "inspect", folder]).stdout.decode())
         done = harness.execute([harness.mica, "verify", folder, "--json", "--positions", "24"], check=False)
         self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode()[-2000:])
@@ -141,7 +141,7 @@ class Formats(Case):
         for options in ((), ("--weights", "bf16")):
             self.assertNotIn("requantizes", harness.compile_warnings(folder, *options))
         done = harness.execute([harness.mica, "compile", folder, "--weights", "int8", "-o",
-                                os.path.join(harness.folder("said"), "out")]).stderr.decode()
+                                os.path.join(harness.folder("messages"), "out")]).stderr.decode()
         self.assertEqual([line for line in done.splitlines(keepends=True) if "requantizes" in line], [warning])
         self.assertIn(f"MXFP4 requantized to int8; KL divergence on SmolLM2-135M: {cost})", done)
 
@@ -154,7 +154,7 @@ class Formats(Case):
             tensors[scales].reshape(-1)[-1] = 255
         folder = checkpoint.edited(harness.GOLDENS / "models/gpt-oss-mxfp4", os.path.join(harness.folder("spoilt"), "model"), tensors=spoil)
         for options in ((), ("--weights", "f32"), ("--weights", "int8")):
-            done = harness.execute([harness.mica, "compile", folder, *options, "-o", os.path.join(harness.folder("said"), "out")], check=False)
+            done = harness.execute([harness.mica, "compile", folder, *options, "-o", os.path.join(harness.folder("messages"), "out")], check=False)
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr.decode(), r'tensor "model\.layers\.1\.mlp\.experts\.down_proj_blocks\[4\]" holds NaN or infinity'
                              r"[^\n]* in block 31; check the checkpoint\n")
@@ -192,8 +192,8 @@ class Formats(Case):
         if manifest_of(built)["rows"]["prompt"] != "bf16":
             self.skipTest("needs a CPU with AVX512-BF16: prefill with bf16 activations has no bound on this one")
         reference = program(converted("Q4_K")[0], "--weights", "f32")
-        prompt, decode = (evaluate(built.path, "--text", text(), "--context", 256, "--reference", reference.path, *way)["kl"]["mean"]
-                          for way in ([], ["--as-decode"]))
+        prompt, decode = (evaluate(built.path, "--text", text(), "--context", 256, "--reference", reference.path, *given)["kl"]["mean"]
+                          for given in ([], ["--as-decode"]))
         self.assertGreater(prompt, decode)
 
     def quality_avx2(self, kind):
@@ -207,5 +207,5 @@ class Formats(Case):
         options, kind, bounds, model = (*CHOICES[name], "itself")[:4]
         values = {TEXT: text, IMATRIX: lambda: statistics_of_norms(BUNDLED / NAME)}
         options = tuple(values[option]() if option in values else option for option in options)
-        path = test_gguf.in_turn_path() if kind == "in turn" else converted(kind, model)[0] if kind else folder_of(model)
+        path = test_gguf.round_robin_path() if kind == "round robin" else converted(kind, model)[0] if kind else folder_of(model)
         self.bounded(name, path, options, bounds)

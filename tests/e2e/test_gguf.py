@@ -57,11 +57,11 @@ PROMPTS = [[1, 5, 9, 33, 2, 60, 17, 8], [4, 4, 31]]
 EXPERT_BOUNDS = (6e-5, 1e-7)
 #: The same for the worst of some tokens of other models, of prompts with bf16 activations and of 16-bit integers.
 TOKEN_BOUNDS = (6e-5, 1e-6)
-#: The model and the options of each arithmetic: eight formats in a file, which are all formats with "in turn from Q4_0", with rows of
+#: The model and the options of each arithmetic: eight formats in a file, which are all formats with "round robin from Q4_0", with rows of
 #: prompts in bf16, 8 and 16 bits, experts, and Mica's own formats.
 CUTS = {
-    "in_turn": ("in turn", ()), "in_turn_from_q4_0": ("in turn from Q4_0", ()),
-    "rows_int8": ("in turn", ("--rows", "int8")), "avx2": ("in turn", ("--target", "x86-64-v3")),
+    "round_robin": ("round robin", ()), "round_robin_from_q4_0": ("round robin from Q4_0", ()),
+    "rows_int8": ("round robin", ("--rows", "int8")), "avx2": ("round robin", ("--target", "x86-64-v3")),
     "experts": ("experts", ()), "int8": ("single layer", ("--weights", "int8")), "int4": ("single layer", ("--weights", "int4")),
 }
 
@@ -79,18 +79,18 @@ def single_layer(untied=False):
         lambda config: config.update(num_hidden_layers=1, tie_word_embeddings=not untied), single))
 
 
-def in_turn(folder, first="Q2_K"):
+def round_robin(folder, first="Q2_K"):
     """A layer and its tied embedding in eight types from `first` on, a matrix in each: from Q2_K to MXFP4, or from Q4_0 to Q4_K."""
-    converter = gguf_file.InTurn(folder, list(gguf_blocks.BLOCKS).index(first))
+    converter = gguf_file.RoundRobin(folder, list(gguf_blocks.BLOCKS).index(first))
     file = converter.convert()
-    assert len(set(converter.taken.values())) == 8, converter.taken
+    assert len(set(converter.assigned.values())) == 8, converter.assigned
     return file
 
 
-def in_turn_path(first="Q2_K"):
-    """The file of `in_turn` of a single layer."""
-    return harness.once(("in turn", first),
-                        lambda: in_turn(single_layer(), first).write(os.path.join(harness.folder("turn"), "m.gguf")))
+def round_robin_path(first="Q2_K"):
+    """The file of `round_robin` of a single layer."""
+    return harness.once(("round robin", first),
+                        lambda: round_robin(single_layer(), first).write(os.path.join(harness.folder("round-robin"), "m.gguf")))
 
 
 def converted(name, kind):
@@ -232,9 +232,9 @@ class Gguf(Case):
         built = program(path)
         self.assertIn("change beyond 64 positions", built.run("info").stdout.decode())
         for kind in ("above", "across"):
-            said = json.loads((golden / f"golden.{kind}.json").read_text(encoding="utf-8"))
-            ids, (got,) = built.generate([said["prompt"]], len(said["greedy"]))
-            self.assertEqual(ids, [said["greedy"]], kind)
+            expected = json.loads((golden / f"golden.{kind}.json").read_text(encoding="utf-8"))
+            ids, (got,) = built.generate([expected["prompt"]], len(expected["greedy"]))
+            self.assertEqual(ids, [expected["greedy"]], kind)
             wanted = np.load(golden / f"golden.{kind}.logits.npy")
             self.close(got[:len(wanted)] if kind == "above" else got[-len(wanted):], wanted, 1e-5, kind)
 
@@ -316,12 +316,12 @@ class Gguf(Case):
         self.assertRegex(out, r"model +qwen3-dense \(qwen3\)")
         self.assertRegex(out, r"stored as +Q4_0, 4\.50 bits per weight \(most weights\)")
         self.assertRegex(out, r"of weights \(q4_0 x 15, f32 x 9\)")
-        def said(*options):
+        def messages(*options):
             return harness.execute([harness.mica, "compile", "-v", path, "--emit", "fused", "-o",
                                     os.path.join(harness.scratch, "fused.mlir"), *options]).stderr.decode()
-        self.assertIn("most weights are Q4_0 (4.50 bits each), the program's are int8\n", said("--weights", "int8"))
-        self.assertNotIn("most weights are", said(), "blocks are preserved")
-        self.assertNotIn('"general.architecture"', said(), "it chose the family")
+        self.assertIn("most weights are Q4_0 (4.50 bits each), the program's are int8\n", messages("--weights", "int8"))
+        self.assertNotIn("most weights are", messages(), "blocks are preserved")
+        self.assertNotIn('"general.architecture"', messages(), "it chose the family")
 
     def counted(self, file, path, f32=()):
         """`inspect` and `info` count the file's tensors by their types in the program. Blocks of the tensors in `f32` are not preserved."""
@@ -332,8 +332,8 @@ class Gguf(Case):
                                      for name, shape, kind, _ in file.tensors)
         facts = json.loads(harness.execute([harness.mica, "inspect", path, "--json"]).stdout)
         info = json.loads(program(path).run("info", "--json").stdout)["manifest"]
-        for said in (facts, info):
-            self.assertEqual({**said.get("block_formats", {}), **said["float_types"]}, dict(wanted))
+        for described in (facts, info):
+            self.assertEqual({**described.get("block_formats", {}), **described["float_types"]}, dict(wanted))
         self.assertEqual(facts["tensors"], len(file.tensors))
         blocks, floats = ([f"{name} x {count}" for name, count in sorted(info.get(types, {}).items())] for types in ("block_formats", "float_types"))
         text = harness.execute([harness.mica, "inspect", path]).stdout.decode()
@@ -380,11 +380,11 @@ class Gguf(Case):
         for kind, weights in (("Q8_0", "int8"), ("Q4_0", "int4")):
             path, _ = converted(name, kind)
             exact = rows_of(program(path, "--weights", "f32"), name)
-            kept, anew = (divergence(exact, rows_of(program(path, *options), name))
-                          for options in ((), ("--weights", weights)))
-            note(self, f"{kind}: KL {kept:.1e} of blocks kept, {anew:.1e} of {weights}")
-            self.assertLess(kept, 1e-4)
-            self.assertLess(kept, anew)
+            preserved, requantized = (divergence(exact, rows_of(program(path, *options), name))
+                                      for options in ((), ("--weights", weights)))
+            note(self, f"{kind}: KL {preserved:.1e} of preserved blocks, {requantized:.1e} of {weights}")
+            self.assertLess(preserved, 1e-4)
+            self.assertLess(preserved, requantized)
 
     def test_eval_measures_the_loss(self):
         """`mica eval` of the default compared with the same file in f32, and of a requantized file."""
@@ -392,17 +392,17 @@ class Gguf(Case):
         for kind, weights in (("Q8_0", "int8"), ("Q4_0", "int4")):
             path, _ = converted("minimind-dense", kind)
             exact = program(path, "--weights", "f32")
-            kept, anew = (evaluate(program(path, *options).path, "--text", text, "--context", 256, "--reference", exact.path)
-                          for options in ((), ("--weights", weights)))
-            for found in (kept, anew):
+            preserved, requantized = (evaluate(program(path, *options).path, "--text", text, "--context", 256, "--reference", exact.path)
+                                      for options in ((), ("--weights", weights)))
+            for found in (preserved, requantized):
                 self.assertGreater(found["positions"], 1000)
-                self.assertEqual(found["reference"], kept["reference"])
-            note(self, f"{kind}: KL {kept['kl']['mean']:.1e}, same top {kept['same_top']:.3f}; as {weights} "
-                 f"{anew['kl']['mean']:.1e}, {anew['same_top']:.3f}")
-            self.assertTrue(0 < kept["kl"]["mean"] < min(1e-4, anew["kl"]["mean"]))
+                self.assertEqual(found["reference"], preserved["reference"])
+            note(self, f"{kind}: KL {preserved['kl']['mean']:.1e}, same top {preserved['same_top']:.3f}; as {weights} "
+                 f"{requantized['kl']['mean']:.1e}, {requantized['same_top']:.3f}")
+            self.assertTrue(0 < preserved["kl"]["mean"] < min(1e-4, requantized["kl"]["mean"]))
             # Half of this text are random numbers, so the bounds are not those of the design.
-            self.assertGreaterEqual(kept["same_top"], 0.97)
-            ratio = kept["program"]["perplexity"] / kept["reference"]["perplexity"]
+            self.assertGreaterEqual(preserved["same_top"], 0.97)
+            ratio = preserved["program"]["perplexity"] / preserved["reference"]["perplexity"]
             self.assertAlmostEqual(ratio, 1, 2)
 
     def test_several_block_formats_in_one_file(self):
@@ -524,7 +524,7 @@ class Gguf(Case):
         done = harness.execute([harness.mica, "verify", path, "--json", "--positions", "48"], check=False)
         self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode()[-2000:])
 
-    def said(self, path, *options):
+    def messages(self, path, *options):
         """The messages of compiling the file, without the warning that it has no tokenizer."""
         return [line for line in harness.compile_warnings(path, *options).splitlines() if "has no tokenizer" not in line]
 
@@ -555,7 +555,7 @@ class Gguf(Case):
         """A warning names the new type and the reason, once for all layers, in `compile` and `inspect`."""
         file, path, _ = self.mixed_experts({"gate_inp": "Q8_0"})
         wanted = [f"mica: warning: {path}: blk.*.ffn_gate_inp.weight (2): blocks of q8_0 become f32: it is used by an op other than a matmul or an embedding lookup"]
-        self.assertEqual(self.said(path), [self.rounded(path, "2 matrices in F32 are rounded to bf16, which has 8 of their 24")] + wanted)
+        self.assertEqual(self.messages(path), [self.rounded(path, "2 matrices in F32 are rounded to bf16, which has 8 of their 24")] + wanted)
         self.assertEqual(harness.execute([harness.mica, "inspect", path]).stderr.decode().splitlines(), wanted)
         self.counted(file, path, f32=[f"blk.{layer}.ffn_gate_inp.weight" for layer in (0, 1)])
 
@@ -564,8 +564,8 @@ class Gguf(Case):
         layers = ({"down": "F16"}, {"gate": "Q4_0"}, {"gate": "F16"}, {"up": "BF16"}, {"up": "F32", "down": "Q4_1"},
                   {"gate": "F16", "up": "BF16", "down": "IQ4_NL"})
         file, path, folder = self.mixed_experts(*layers)
-        self.assertEqual(self.said(path), [self.rounded(path, "3 matrices in F16 are rounded to bf16, which has 8 of their 11"),
-                                           self.rounded(path, "7 matrices in F32 are rounded to bf16, which has 8 of their 24")])
+        self.assertEqual(self.messages(path), [self.rounded(path, "3 matrices in F16 are rounded to bf16, which has 8 of their 11"),
+                                               self.rounded(path, "7 matrices in F32 are rounded to bf16, which has 8 of their 24")])
         self.counted(file, path)
         for options in ((), ("--weights", "int8")):
             fused = harness.emit(path, "fused", *options)
@@ -618,8 +618,8 @@ class Gguf(Case):
                 f"mica: warning: {path}: --weights {options[1]} requantizes block-quantized weights, which adds a KL "
                 f"divergence of {figure} on SmolLM2-135M (docs/quality.md); leave --weights out to preserve the blocks"]
             # Warnings about few statistics are tested with calibration.
-            said = [line for line in self.said(path, *options) if "has statistics for 1 of" not in line and "statistics cover only" not in line]
-            self.assertEqual(said, wanted)
+            found = [line for line in self.messages(path, *options) if "has statistics for 1 of" not in line and "statistics cover only" not in line]
+            self.assertEqual(found, wanted)
 
     def test_prompt_activations_are_an_attribute_of_the_ir(self):
         """`--rows int8` is an attribute of the module; IR with the attribute compiles to the same program as the file with the option."""
@@ -738,7 +738,7 @@ class Gguf(Case):
         """For any split of a text into calls, rows are bit-identical in the arithmetic of prefill and in that of decoding; the two
         differ if the program's manifest says so."""
         model, options = CUTS[case]
-        path = {"in turn": in_turn_path, "in turn from Q4_0": lambda: in_turn_path("Q4_0"), "single layer": single_layer,
+        path = {"round robin": round_robin_path, "round robin from Q4_0": lambda: round_robin_path("Q4_0"), "single layer": single_layer,
                 "experts": lambda: self.experts_of("Q4_K")[0]}[model]()
         vocabulary = 64 if model == "experts" else 500
         built, rng, count = program(path, *options), np.random.default_rng(sorted(CUTS).index(case)), 90

@@ -15,7 +15,7 @@ import urllib.request
 import gguf_file
 import harness
 from harness import BUNDLED, GOLDENS, Case, for_each
-from test_gguf import converted, experts_folder, in_turn_path
+from test_gguf import converted, experts_folder, round_robin_path
 
 sys.path.insert(0, str(harness.ROOT / "tests/tools"))
 import resident
@@ -57,7 +57,7 @@ MODELS = {
     "int8": lambda: (BUNDLED / "minimind-dense", ["--weights", "int8", "--kv", "int8"], (2, 4)),
     "int4": lambda: (BUNDLED / "minimind-dense", ["--weights", "int4"], (2, 4)),
     "q8_0": lambda: (converted("minimind-dense", "Q8_0")[0], [], (2,)),
-    "blocks": lambda: (in_turn_path(), [], (2,)),
+    "blocks": lambda: (round_robin_path(), [], (2,)),
     "experts": lambda: (BUNDLED / "minimind-moe", ["--weights", "int8"], (2,)),
     "two_types": lambda: (two_types(), [], (2, 4)),
     "three": lambda: (GOLDENS / "models/minimind2-moe", [], (3,)),

@@ -7,7 +7,7 @@ import re
 import checkpoint
 import harness
 from harness import BUNDLED, GOLDENS, Case, for_each
-from test_gguf import converted, in_turn_path
+from test_gguf import converted, round_robin_path
 
 # A release is tested with 200.
 COUNT = int(os.environ.get("MICA_SCHEDULES", "4"))
@@ -23,7 +23,7 @@ def with_state():
 #: which checkpoints restore.
 FORMATS = {weights: lambda weights=weights: (BUNDLED / "minimind-dense", "--weights", weights) for weights in ("f32", "bf16", "int8", "int4")}
 FORMATS |= {kind.lower(): lambda kind=kind: (converted("minimind-dense", kind)[0],) for kind in ("Q8_0", "Q4_0", "Q4_1")}
-FORMATS |= {"blocks": lambda: (in_turn_path(),), "blocks_int8_rows": lambda: (in_turn_path(), "--rows", "int8")}
+FORMATS |= {"blocks": lambda: (round_robin_path(),), "blocks_int8_rows": lambda: (round_robin_path(), "--rows", "int8")}
 
 FORMATS |= {"state_" + weights: lambda weights=weights: (with_state(), "--weights", weights) for weights in ("bf16", "int8")}
 

@@ -11,9 +11,9 @@ twin from WORK/small, which `train.py WORK/small` creates. A missing model is re
 without the text, this applies to all models, and DIR is left alone. --docs needs a tree without uncommitted changes, whose commit the
 page names; MICA must have been built from it.
 
-The figures are in DIR/quality.json, from which page and picture are made; --page only makes these again. On processors with and
-without bf16 dot products, prefill uses other arithmetic: --docs keeps an earlier run whose prefill used another arithmetic than this
-one, and the page shows its prefill as a further column.
+The figures are in DIR/quality.json, from which page and picture are made, with the speeds in DIR/speeds.json (speeds.py); --page only
+makes these again. On processors with and without bf16 dot products, prefill uses other arithmetic: --docs keeps an earlier run whose
+prefill used another arithmetic than this one, and the page shows its prefill as a further column.
 
 The file of each format is created by llama-quantize. Each model has two tables. The first compares a file with itself in f32: for Mica
 `compile --weights f32`, for llama.cpp a conversion to F32 by llama-quantize, with an f32 cache. The second compares everything,
@@ -105,11 +105,14 @@ class Bench:
         if found and self.arithmetic.setdefault(name, found) != found:
             raise engines.Failed(f"{name}: activations are {found}, those of the programs before {self.arithmetic[name]}")
 
+    def file_of(self, model, format):
+        """The model's file in a format."""
+        kind, options = FORMATS[format]
+        return model.gguf if format == model.as_stored else self.llama.quantize(model.gguf, f"{model.name}-{format}", options, kind)
+
     def blocks(self, model, format):
         """A row of the table of formats."""
-        kind, options = FORMATS[format]
-        file = model.gguf if format == model.as_stored else self.attempt(
-            f"{model.name} {format}", lambda: self.llama.quantize(model.gguf, f"{model.name}-{format}", options, kind))
+        file = self.attempt(f"{model.name} {format}", lambda: self.file_of(model, format))
         if file is None:
             return None
         reference = self.attempt(f"{model.name} {format}", lambda: self.mica.compile(file, "--weights", "f32"))
@@ -218,7 +221,7 @@ def parse(argv):
 def write_page(folder):
     """Makes page and picture from the figures in the folder."""
     runs = published.read(folder / "quality.json")
-    (folder / "quality.md").write_text(report.page(runs), encoding="utf-8")
+    (folder / "quality.md").write_text(report.page(runs, published.speeds(folder)), encoding="utf-8")
     (folder / "quality.svg").write_text(report.picture(runs), encoding="utf-8")
 
 

@@ -21,6 +21,7 @@ import load  # noqa: E402
 import measure  # noqa: E402
 import published  # noqa: E402
 import report  # noqa: E402
+import speeds  # noqa: E402
 
 LOG = r"""
 import json, os, sys
@@ -38,7 +39,9 @@ elif a[0] == "compile":
     program = a[a.index("-o") + 1]
     rows = {"prompt": "int8 per 32" if "--rows" in a else "PROMPT_ROWS", "decode": "int16 per 32"}
     info = json.dumps({"target": {"cpu": "znver9"}, "manifest": {} if {"f32", "bf16"} & set(a) else {"rows": rows}})
-    print("#!/bin/sh", f"echo {info!r}", "# " + " ".join(a[:2] + a[4:]), sep=chr(10), file=open(program, "w"))
+    log = __file__.rsplit("/", 1)[0] + "/benches"
+    print("#!/bin/sh", f'[ "$1" = bench ] || exec echo {info!r}', f'echo "$0 $*" >>{log}', "BENCH", "# " + " ".join(a[:2] + a[4:]),
+          sep=chr(10), file=open(program, "w"))
     os.chmod(program, 0o755)
 else:
     decode = "--as-decode" in a or "--prefill-chunk" in a
@@ -71,6 +74,10 @@ def executable(path, code, **replaced):
     return path
 
 
+#: PROGRAM bench.
+BENCH = """case $* in *--prompt*) speed=500;; *) speed=50;; esac; echo '{\\"results\\": [{\\"tokens_per_s\\": '$speed'}]}'"""
+
+
 class Measure(unittest.TestCase):
     def setUp(self):
         place = tempfile.TemporaryDirectory()
@@ -98,8 +105,8 @@ class Measure(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
 
-    def made_mica(self, evals="", compiles="", prompt_rows="bf16"):
-        return executable(self.folder / "mica", MICA, EVAL_HELP=evals, COMPILE_HELP=compiles, PROMPT_ROWS=prompt_rows)
+    def made_mica(self, evals="", compiles="", prompt_rows="bf16", bench=BENCH):
+        return executable(self.folder / "mica", MICA, EVAL_HELP=evals, COMPILE_HELP=compiles, PROMPT_ROWS=prompt_rows, BENCH=bench)
 
     def run_it(self, *options, status=0):
         out = io.StringIO()
@@ -157,7 +164,8 @@ class Measure(unittest.TestCase):
     def test_page_and_picture_are_made_from_the_published_figures(self):
         docs = measure.ROOT / "docs"
         runs = published.read()
-        self.assertEqual((docs / "quality.md").read_text(encoding="utf-8"), report.page(runs), "measure.py --page docs makes it")
+        self.assertEqual((docs / "quality.md").read_text(encoding="utf-8"), report.page(runs, published.speeds()),
+                         "measure.py --page docs makes it")
         self.assertEqual((docs / "quality.svg").read_text(encoding="utf-8"), report.picture(runs), "measure.py --page docs makes it")
         self.assertEqual(published.FILE.read_text(encoding="utf-8"), published.text_of(runs))
 
@@ -236,7 +244,7 @@ class Measure(unittest.TestCase):
         cells = {"mica prefill": {"kl": 0.001}, "mica decode": {"kl": 0.002}}
         row = {"format": "int8", "bits": 8.3, "cells": cells}
         for requantized, reference in ((True, "the file in f32"), (False, "the checkpoint in f32")):
-            model = {"name": "trained", "rows": [], "own": [row], "caches": [], "requantized": requantized}
+            model = {"name": "trained", "rows": [], "own": [row], "caches": [], "requantized": requantized, "stored": ""}
             root = ET.fromstring(report.picture([{"models": [model], "arithmetic": {}}]))
             self.assertEqual(self.titles(root), [f"Small Llama trained in f32: KL divergence from {reference}"])
 
@@ -290,6 +298,105 @@ class Measure(unittest.TestCase):
         for words in asked:
             self.assertNotIn("--rows", words)
             self.assertEqual(words[words.index("--weights") + 1], "f32")
+
+    def measure_speeds(self, *options, status=0):
+        """Measures the published model, of which some formats were measured before; returns what is printed."""
+        docs = self.folder / "docs"
+        published_model = self.folder / "work/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+        published_model.parent.mkdir(exist_ok=True)
+        published_model.write_bytes(pathlib.Path(self.gguf).read_bytes())
+        self.run_it("--tables-only", "Q4_1", "Q4_K_M", "Q8_0", "--models", "smollm2", "--docs", str(docs))
+        before = len(self.asked("mica", "--reference"))
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            got = speeds.main([str(self.folder / "work"), "--mica", str(self.mica), "--llama", str(self.folder), "--text", str(self.text),
+                               "--docs", str(docs), "--rounds", "3", *options])
+        self.assertEqual(got, status, out.getvalue())
+        self.assertEqual(len(self.asked("mica", "--reference")), before, "the precision is known")
+        return out.getvalue()
+
+    def page_of(self, **changes):
+        """The page of the folder, after changes of the figures: a choice -> a test -> its divergence."""
+        docs = self.folder / "docs"
+        found = published.speeds(docs)
+        for choice, kl in changes.items():
+            found["choices"][choice]["kl"] |= kl
+        return report.page(published.read(docs / "quality.json"), found)
+
+    def test_speeds_of_the_choices(self):
+        self.mica = self.made_mica("  --as-decode   as in generation", "  --rows TEXT\\n  --calibrate TEXT")
+        self.measure_speeds()
+        page = (self.folder / "docs/quality.md").read_text(encoding="utf-8")
+        self.assertIn("| KL, prefill / decode: SmolLM2-135M-Instruct | decode, tokens/s: SmolLM2-135M-Instruct | prefill, tokens/s: "
+                      "SmolLM2-135M-Instruct |\n", page)
+        choices = page[page.index("| choice |"):page.index("\n\nThe reference of block-quantized files")].splitlines()[2:]
+        self.assertEqual([line.split(" | ")[-2:] for line in choices],
+                         [["-" if "--rows" in title else "50 (50 - 50)", "500 (500 - 500) |"] for title, *_ in report.CHOICE_ROWS])
+        self.assertIn("decode of 64 tokens, and prefill of 512 tokens, with bf16 activations unless `--rows int8` is given. Medians of 3 ", page)
+        self.assertIn(" --rounds 3` at commit abc1234, ", page)
+        self.assertEqual(self.page_of(), page)
+
+    def test_speeds_of_programs_with_another_divergence_are_not_shown(self):
+        self.mica = self.made_mica("  --as-decode   as in generation", "  --rows TEXT\\n  --calibrate TEXT")
+        self.measure_speeds()
+        page = self.page_of(**{"Q8_0, preserved": {"prefill": 0.00234}, "`--kv int8`": {"decode": 0.01}})
+        self.assertRegex(page, r"\n\| Q8_0, preserved \|.* \| 50 \(50 - 50\) \| - \|\n")
+        self.assertRegex(page, r"\n\| `--kv int8` \|.* \| - \| 500 \(500 - 500\) \|\n")
+        self.assertRegex(page, r"\n\| `--kv bf16` \|.* \| 50 \(50 - 50\) \| 500 \(500 - 500\) \|\n")
+
+    def test_rounds_of_speeds_alternate(self):
+        """Without options of newer compilers there are fewer choices."""
+        self.measure_speeds()
+        benches = [line.split() for line in (self.folder / "benches").read_text(encoding="utf-8").splitlines()]
+        order = [words[0] for words in benches if "--gen" in words]
+        count = len(order) // 3
+        self.assertEqual(len(benches), 2 * len(order))
+        self.assertGreater(len(set(order)), 3)
+        self.assertEqual(order, order[:count] + order[:count][::-1] + order[:count])
+
+    def test_failing_benches_are_left_out(self):
+        self.mica = self.made_mica(bench="exit 7")
+        out = self.measure_speeds(status=1)
+        self.assertIn("FAILED: Q8_0, preserved: Failed('exit status 7", out)
+        self.assertFalse((self.folder / "docs/speeds.json").exists())
+
+    def test_speeds_are_medians(self):
+        choice = speeds.Choice.__new__(speeds.Choice)
+        choice.kl, choice.speeds = {"prefill": 1.0, "decode": 2.0}, {"decode": [3.0, 9.0, 4.0]}
+        self.assertEqual(choice.figures(), {"kl": choice.kl, "decode": {"median": 4.0, "min": 3.0, "max": 9.0}})
+
+    def test_divergences_of_several_arithmetics_are_named(self):
+        row = {"cells": {"mica prefill:int16": {"kl": 5e-5}, "mica prefill:bf16": {"kl": 2e-4}, "mica decode:int16": {"kl": 5e-5}}}
+        self.assertEqual(report.divergences(report.cells_of(row, "mica prefill")), "5.0e-05 (int16), 2.0e-04 (bf16)")
+        self.assertEqual(report.divergences(report.cells_of(row, "mica decode")), "5.0e-05")
+
+    def own(self, name, bits, kl, llama=None):
+        return {"format": name, "bits": bits, "cells": {"mica decode:int16": {"kl": kl, "kl_error": 3e-5}} |
+                ({"llama decode": {"kl": llama}} if llama else {})}
+
+    def test_verdict_names_neighbors(self):
+        """The most precise of no more bits, not the closest, and the next larger one; with calibration also those with imatrix."""
+        rows = [self.own("`--weights int4`", 4.77, 0.001), self.own("`--weights int4 --calibrate TEXT`", 4.77, 0.0012),
+                self.own("IQ4_XS", 4.4, 0.0011, 0.00123), self.own("Q4_0", 4.6, 0.002), self.own("Q4_K_M", 4.83, 0.00101),
+                self.own("Q4_K_M, imatrix", 4.83, 0.0009), self.own("Q8_0", 8.5, 1e-5)]
+        _, _, plain, calibrated = report.verdict({"own": rows}).split("\n")
+        self.assertEqual(plain, "- `--weights int4` with 4.77 bits, 0.00100 ± 3.0e-05. Of llama.cpp's formats, the most precise with no more "
+                         "bits is IQ4_XS with 4.40 bits, 0.00110 ± 3.0e-05 (0.00123 by llama.cpp), higher by 2.4 standard errors; the next "
+                         "larger one is Q4_K_M with 4.83 bits, 0.00101 ± 3.0e-05, not significantly different (0.2 standard errors).")
+        self.assertIn("IQ4_XS with 4.40 bits, 0.00110 ± 3.0e-05 (0.00123 by llama.cpp), lower by 2.4 standard errors", calibrated)
+        self.assertIn("the next larger one is Q4_K_M, imatrix with 4.83 bits, 9.0e-04 ± 3.0e-05, lower by 7.1 standard errors", calibrated)
+        self.assertEqual(report.verdict({"own": rows[:2]}), "")
+        del rows[0]["cells"]["mica decode:int16"]["kl_error"]
+        self.assertNotIn("`--weights int4` with", report.verdict({"own": rows}))
+
+    def test_a_published_file_is_in_the_picture(self):
+        """With the reference of the formats made from it; lines do not begin at it."""
+        row = {"format": "Q4_1", "bits": 5.7, "cells": {"llama prefill": {"kl": 0.003}}}
+        model = {"rows": [row], "own": [{"format": "Q8_0", "bits": 8.5, "cells": {"llama prefill": {"kl": 0.004}}}], "stored": "Q4_1"}
+        self.assertEqual([row["format"] for row in report.drawn_rows({**model, "requantized": False})], ["Q8_0"])
+        rows = report.drawn_rows({**model, "requantized": True})
+        self.assertEqual([row["format"] for row in rows], ["Q8_0", "Q4_1, as published"])
+        self.assertEqual(report.front(rows, "llama prefill"), [(8.5, 0.004)])
 
     def test_pareto_front(self):
         def row(format, bits, kl):

@@ -7,6 +7,8 @@ import math
 import pathlib
 
 FILE = pathlib.Path(__file__).resolve().parents[2] / "docs/quality.json"
+#: The name of the file with the speeds of the choices, next to it.
+SPEEDS = "speeds.json"
 
 
 def read(path=FILE):
@@ -15,8 +17,19 @@ def read(path=FILE):
 
 
 def text_of(runs):
-    """The content of such a file: an object or list of plain values is one line, and numbers have six digits."""
-    return _text({"runs": runs}, "") + "\n"
+    """The content of such a file."""
+    return json_of({"runs": runs})
+
+
+def speeds(folder=FILE.parent):
+    """The speeds in a folder, as written by speeds.py; None if there are none."""
+    path = folder / SPEEDS
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def json_of(value):
+    """JSON text: an object or list of plain values is one line, and numbers have six digits."""
+    return _text(value, "") + "\n"
 
 
 def _text(value, indent):

@@ -1,5 +1,5 @@
-"""Makes the page and its picture from the runs in docs/quality.json. Page and picture have no other source, so that a change of a
-sentence needs no measurement."""
+"""Makes the page and its picture from the runs in docs/quality.json, and the speeds of the page from docs/speeds.json. Page and picture
+have no other source, so that a change of a sentence needs no measurement."""
 
 import math
 import pathlib
@@ -113,6 +113,69 @@ def unquantized(model):
 TAIL = "Same reference. KL at 99 % / 99.9 % / maximum / RMS delta p in percentage points:"
 
 
+#: Mica's formats that are compared with llama.cpp's, and whether those include formats with an importance matrix.
+COMPARED = {"`--weights int4`": False, "`--weights int4 --calibrate TEXT`": True}
+#: A difference of fewer standard errors is not significant.
+SIGNIFICANT = 2
+
+
+def with_error(figures):
+    return f"{small(figures['kl'])} ± {small(figures['kl_error'])}"
+
+
+def difference(own, other):
+    """How another divergence differs from Mica's, in words."""
+    errors = (other["kl"] - own["kl"]) / math.hypot(own["kl_error"], other["kl_error"])
+    if abs(errors) < SIGNIFICANT:
+        return f"not significantly different ({abs(errors):.1f} standard errors)"
+    return f"{'higher' if errors > 0 else 'lower'} by {abs(errors):.1f} standard errors"
+
+
+def decode_figures(row):
+    """The cell of Mica's decode arithmetic, in which the weights decide; None without a standard error."""
+    cell = next(iter(cells_of(row, "mica decode").values()), None)
+    return cell if cell and cell.get("kl_error") else None
+
+
+def by_llama(row):
+    """The divergence as computed by llama.cpp, if it was measured."""
+    cell = next((row["cells"][role] for role in ("llama decode", "llama prefill") if row["cells"].get(role)), None)
+    return f" ({small(cell['kl'])} by llama.cpp)" if cell else ""
+
+
+def comparison_with_neighbors(row, peers):
+    """A line for one of Mica's formats: the most precise of llama.cpp's formats with no more bits, and the next larger one. Empty if
+    nothing can be compared."""
+    own = decode_figures(row)
+    measured = [(peer, figures) for peer in peers if peer["bits"] and (figures := decode_figures(peer))]
+    smaller = [each for each in measured if each[0]["bits"] <= row["bits"]]
+    larger = [each for each in measured if each[0]["bits"] > row["bits"]]
+    found = []
+    if smaller:
+        found.append(("the most precise with no more bits is", *min(smaller, key=lambda each: each[1]["kl"])))
+    if larger:
+        found.append(("the next larger one is", *min(larger, key=lambda each: (each[0]["bits"], each[1]["kl"]))))
+    if not own or not found:
+        return ""
+    texts = [f"{words} {peer['format']} with {bits(peer)} bits, {with_error(figures)}{by_llama(peer)}, {difference(own, figures)}"
+             for words, peer, figures in found]
+    return f"- {row['format']} with {bits(row)} bits, {with_error(own)}. Of llama.cpp's formats, {'; '.join(texts)}."
+
+
+def verdict(model):
+    """Whether Mica's 4-bit format is on llama.cpp's curve; empty if the table lacks either."""
+    peers = [row for row in model["own"] if not is_own(row)]
+    lines = [comparison_with_neighbors(row, [peer for peer in peers if weighted or "imatrix" not in peer["format"]])
+             for name, weighted in COMPARED.items() if (row := row_of(model, "own", name))]
+    lines = [line for line in lines if line]
+    if not lines:
+        return ""
+    return "\n".join(["KL divergence (with its standard error) of 4-bit weights and of llama.cpp's formats of similar size, all in Mica's "
+                      "decode arithmetic, in which the weights decide. `--calibrate` is compared with the formats with importance matrix as "
+                      f"well. A difference of fewer than {SIGNIFICANT} standard errors, computed as if both were independent, is not "
+                      "significant.", "", *lines])
+
+
 def of_model(model):
     """The tables of one model, each with its reference."""
     parts = [f"## {model['title']}", model["note"]]
@@ -126,7 +189,7 @@ def of_model(model):
         parts += [f"{made}, {makers}. Reference: {unquantized(model)}, so that the quantization error is included. KL divergence (with its "
                   "standard error) / same top / perplexity:",
                   comparison(model["own"], cell_with_error, "weights")]
-        parts += [TAIL, comparison(model["own"], tail, "weights")]
+        parts += [TAIL, comparison(model["own"], tail, "weights"), verdict(model)]
     if model["caches"]:
         parts += ["Only the cache is quantized, everything else is f32. Reference: a cache in f32. KL divergence / same top / perplexity:",
                   comparison(model["caches"], cell, "cache")]
@@ -157,7 +220,7 @@ def other_conditions(runs):
 
 CHOICES = [
     "## What to choose", "",
-    "[benchmarks.md](benchmarks.md) reports speeds, with machine and commits.",
+    "[benchmarks.md](benchmarks.md) compares speeds with those of peers, with machine and commits.",
     "",
     "- **A GGUF file without options**: its blocks are preserved. In prefill they are multiplied by bf16 rows or, on processors without",
     "  bf16 products, by 16-bit integers as in decode; the error of either is smaller than that of the formats themselves.",
@@ -172,24 +235,59 @@ CHOICES = [
     "- **`--kv int8`** halves the cache. **`--weights bf16`** and **`f32`** keep the checkpoint's precision.", ""]
 
 #: Choice, row of the model's tables ("rows" or "own" or "caches"), and the cells of its figures for prefill and for decoding.
-CHOICE_ROWS = [("Q4_K_M, preserved", "rows", "Q4_K_M", "mica prefill", "mica decode"),
-               ("Q4_K_M, `--rows int8`", "rows", "Q4_K_M", "mica int8 rows", "mica decode"),
-               ("Q8_0, preserved", "rows", "Q8_0", "mica prefill", "mica decode"),
-               ("Q8_0, `--rows int8`", "rows", "Q8_0", "mica int8 rows", "mica decode"),
+CHOICE_ROWS = [*((f"{name}, {title}", "rows", name, prompt, "mica decode") for name in ("Q4_1", "Q4_K_M", "Q8_0")
+                 for title, prompt in (("preserved", "mica prefill"), ("`--rows int8`", "mica int8 rows"))),
                *((name, "own", name, "mica prefill", "mica decode")
                  for name in ("`--weights bf16`", "`--weights int8`", "`--weights int4`", "`--weights int4 --calibrate TEXT`")),
                *((name, "caches", name, "mica prefill", "mica decode") for name in ("`--kv bf16`", "`--kv int8`"))]
 
 
+def row_of(model, part, name):
+    return next((row for row in model[part] if row["format"] == name), None)
+
+
+def cells_of(row, role):
+    """The cells of a role by arithmetic, that of the newest run first."""
+    return {key.partition(":")[2]: cell for key, cell in row["cells"].items() if role_of(key) == role}
+
+
+def divergences(cells):
+    """The divergence of cells by arithmetic, which is named if they differ."""
+    texts = {arithmetic: small(cell["kl"]) for arithmetic, cell in cells.items()}
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return ", ".join(f"{text} ({arithmetic})" for arithmetic, text in texts.items())
+
+
 def choice_cells(model, part, name, prompt, decode):
     """Bits and divergence of a choice on a model; None if it was not measured."""
-    row = next((row for row in model[part] if row["format"] == name), None)
-    # Of several arithmetics, the worst.
-    figures = [max((cell["kl"] for key, cell in row["cells"].items() if role_of(key) == role), default=None)
-               for role in (prompt, decode)] if row else []
-    if not figures or None in figures:
-        return None
-    return bits(row), " / ".join(map(small, figures))
+    row = row_of(model, part, name)
+    cells = [cells_of(row, role) for role in (prompt, decode)] if row else [{}]
+    return (bits(row), " / ".join(map(divergences, cells))) if all(cells) else None
+
+
+def speed_cells(speeds, model, title, part, name, prompt, decode):
+    """The speeds of a choice in decode and prefill. A speed is that of the program in the row, so it is left out if that has another
+    divergence in the newest run."""
+    row, measured = row_of(model, part, name), speeds["choices"].get(title)
+    for test, role in (("decode", decode), ("prefill", prompt)):
+        cell = next(iter(cells_of(row, role).values()), None) if row and measured else None
+        if cell and test in measured and small(cell["kl"]) == small(measured["kl"][test]):
+            yield "{median:.0f} ({min:.0f} - {max:.0f})".format(**measured[test])
+        else:
+            yield "-"
+
+
+def speed_conditions(speeds, model, arithmetic):
+    """How the speeds were measured, and on what."""
+    machine, load = speeds["machine"], speeds["load"]
+    rows = f", with {arithmetic} activations unless `--rows int8` is given" if arithmetic else ""
+    return (f"Speeds of the same programs of {model['title']}, in tokens/s: decode of {speeds['gen']} tokens, and prefill of "
+            f"{speeds['prompt']} tokens{rows}. Medians of {speeds['rounds']} alternating rounds (minimum - maximum): "
+            f"`{speeds['command']}` at commit {speeds['commit']}, {machine['cpu']} ({machine['processors']} processors), "
+            f"{speeds['threads']} threads; other processes used {load['others']:.2f} processors, steal time {load['stolen']:.2f} "
+            "processors. With `--kv`, weights are f32. A speed is missing if it was not measured for the program whose KL divergence is "
+            "in the row; `--rows int8` does not change decode.")
 
 
 def choice_references(models):
@@ -201,20 +299,25 @@ def choice_references(models):
     return text + "."
 
 
-def choices(models):
-    """The loss of each choice on each model, as a table."""
+def choices(models, speeds=None, arithmetic=None):
+    """The loss and the speed of each choice on each model, as a table. `arithmetic`: that of prefill in the newest run."""
+    of_speeds = next((model for model in models if speeds and model["name"] == speeds["model"]), None)
     rows = []
     for title, *where in CHOICE_ROWS:
         cells = [choice_cells(model, *where) for model in models]
         if any(cells):
-            rows.append([title, *(text for cell in cells for text in cell or ("-", "-"))])
+            rows.append([title, *(text for cell in cells for text in cell or ("-", "-")),
+                         *(speed_cells(speeds, of_speeds, title, *where) if of_speeds else ())])
     head = ["choice", *(text for model in models for text in ("bits per weight", f"KL, prefill / decode: {model['title']}"))]
-    return [*CHOICES, table(head, rows), "",
-            choice_references(models) + " Where prefill was measured in several arithmetics, the figure is the largest. `mica compile` quotes "
-            "the larger of prefill and decode.", ""]
+    notes = [choice_references(models) + " Where prefill was measured in several arithmetics with different results, each is named. `mica "
+             "compile` quotes the largest of these and of decode.", ""]
+    if of_speeds:
+        head += [f"{test}, tokens/s: {of_speeds['title']}" for test in ("decode", "prefill")]
+        notes += [speed_conditions(speeds, of_speeds, arithmetic), ""]
+    return [*CHOICES, table(head, rows), "", *notes]
 
 
-def page(runs):
+def page(runs, speeds=None):
     models = joined(runs)
     lines = ["# Quality", "",
              "The cost of weight formats and their arithmetic in precision. Generated by `tests/quality/measure.py` from "
@@ -232,7 +335,8 @@ def page(runs):
              "the format itself is visible only in the perplexity of the reference. The table of quantized weights of each model, and the picture, include it.", "",
              "![KL divergence over bits per weight](quality.svg)", "",
              "The lines connect llama.cpp's formats (without importance matrix) that no smaller one is as precise as, once computed by "
-             "llama.cpp and once by Mica.", "", *choices([model for model in models if model["name"] != "outlier"])]
+             "llama.cpp and once by Mica. The panel of a model that is published as a block-quantized file shows that file as well.", "",
+             *choices([model for model in models if model["name"] != "outlier"], speeds, runs[0]["arithmetic"].get("mica prefill"))]
     if runs[0]["failed"]:
         lines += ["Not measured:", ""] + [f"- {line}" for line in runs[0]["failed"]] + [""]
     return "\n".join(lines) + "\n" + tables(models)
@@ -252,7 +356,8 @@ def is_own(row):
 def front(rows, name):
     """The points (bits, divergence) of llama.cpp's formats than which no smaller one is as precise, in order of bits."""
     points = sorted((row["bits"], row["cells"][name]["kl"]) for row in rows
-                    if not is_own(row) and "imatrix" not in row["format"] and row["cells"].get(name) and row["cells"][name]["kl"] > 0)
+                    if not is_own(row) and "imatrix" not in row["format"] and not row.get("stored") and row["cells"].get(name) and
+                    row["cells"][name]["kl"] > 0)
     best = []
     for x, y in points:
         if not best or y < best[-1][1]:
@@ -281,7 +386,7 @@ class Panel(chart.Panel):
             _, color, filled = CELLS[role_of(name)]
             place = self.legend_place(index)
             yield (chart.mark(*place, OWN_COLOR if own else color, filled, own) +
-                   chart.legend_text(place, title_of(name) + (", own formats" if own else "")))
+                   chart.legend_text(place, title_of(name).replace("Mica", "own formats") if own else title_of(name)))
 
     def line(self, name):
         points = front(self.rows, name)
@@ -297,7 +402,8 @@ class Panel(chart.Panel):
             note = f"{row['format']}, {title}: {small(value)} at {row['bits']:.2f} bits"
             drawn = chart.mark(self.x(row["bits"]), self.of(value), OWN_COLOR if is_own(row) else color, filled, is_own(row))
             yield f"<g><title>{escape(note)}</title>{drawn}</g>"
-        if points:
+        # Formats with an importance matrix have as many bits as without: their names would overlap.
+        if points and "imatrix" not in row["format"]:
             above = not is_own(row)
             value = (max if above else min)(value for value, *_ in points)
             x, y = self.x(row["bits"]) + 3, self.of(value) + (-8 if above else 12)
@@ -318,8 +424,15 @@ class Panel(chart.Panel):
 OWN_COLOR = "#2b8a57"
 
 
+def drawn_rows(model):
+    """The rows of a model's panel: those of quantized weights and, if these are made from a block-quantized file, the file itself, whose
+    reference is the same."""
+    stored = row_of(model, "rows", model["stored"]) if model["requantized"] else None
+    return model["own"] + ([{**stored, "format": f"{model['stored']}, as published", "stored": True}] if stored else [])
+
+
 def picture(runs):
     """KL divergence from the unquantized model over bits per weight: a panel for each model."""
     models = [model for model in joined(runs[:1]) if any(row["cells"] for row in model["own"])]
-    return chart.document([Panel(f"{model['title']}: KL divergence from {unquantized(model)}", model["own"], index).draw()
+    return chart.document([Panel(f"{model['title']}: KL divergence from {unquantized(model)}", drawn_rows(model), index).draw()
                            for index, model in enumerate(models)])

@@ -60,13 +60,15 @@ private:
       for (mlir::OpOperand &weight : use.getOwner()->getOpOperands()) {
         if (multipliedRows(weight) != probe.getResult())
           continue;
+        bool byExpert = isa<MoeDownOp>(use.getOwner());
         auto argument = dyn_cast<mlir::BlockArgument>(weight.get());
         if (!argument) {
-          addWeight(probe, -1, weight.get());
+          addWeight(probe, -1, weight.get(), byExpert);
           continue;
         }
         for (mlir::func::CallOp call : calls.lookup(function.getSymName()))
-          addWeight(probe, layerOf(probe, call), call.getOperand(argument.getArgNumber()));
+          addWeight(probe, layerOf(probe, call), call.getOperand(argument.getArgNumber()),
+                    byExpert);
       }
   }
 
@@ -80,12 +82,18 @@ private:
                : -1;
   }
 
-  void addWeight(ProbeOp probe, int64_t layer, mlir::Value value) {
+  /// `byExpert`: each source is multiplied by the rows of its expert. A single source with the
+  /// matrices of all experts has no statistics.
+  void addWeight(ProbeOp probe, int64_t layer, mlir::Value value, bool byExpert) {
     WeightOp weight = lookupWeight(value, symbols);
-    if (!weight)
+    if (!weight || (byExpert && !weight.getCompose()))
       return;
-    for (mlir::Attribute source : weight.getSourceList())
-      sources[{layer, probe.getName().str()}].insert(TensorPart::of(source).text());
+    for (auto [expert, source] : enumerate(weight.getSourceList())) {
+      std::string name = byExpert
+                             ? rt::probeNameOfExpert(probe.getName(), static_cast<int64_t>(expert))
+                             : probe.getName().str();
+      sources[{layer, name}].insert(TensorPart::of(source).text());
+    }
   }
 
   mlir::SymbolTable symbols;

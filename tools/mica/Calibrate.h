@@ -13,9 +13,9 @@ inline constexpr size_t kCalibrationIds = 49152, kCalibrationWindow = 512;
 
 /// Runs the model in bf16 on the first ids of the file `text`, in windows, and computes the mean
 /// square of each column of the rows that are multiplied by its matrices. The result does not
-/// depend on the number of threads. There is none for the down matrices of routed experts; matrices
-/// without are reported. `input` is the model named by `arguments`, whose target is ignored: the
-/// model runs on this machine.
+/// depend on the number of threads. Matrices that no row is multiplied by, such as those of experts
+/// that the text does not select, have none and are reported. `input` is the model named by
+/// `arguments`, whose target is ignored: the model runs on this machine.
 llvm::Expected<cpu::ColumnImportance> calibrate(const ModelArguments &arguments,
                                                 const ModelInput &input, llvm::StringRef launcher,
                                                 llvm::StringRef text);

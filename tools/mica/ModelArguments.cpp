@@ -45,8 +45,8 @@ void ModelArguments::addPrecision(CLI::App &app) {
       ->check(rt::oneOf(cachePrecisionNames()));
   app.add_option(
          "--rows", rows,
-         "Activations multiplied by block-quantized weights in prefill: exact uses bf16, or "
-         "16-bit integers on targets without bf16 dot products; int8 quantizes them to 8 "
+         "Activations multiplied by block-quantized weights in prefill: exact rounds both to bf16, "
+         "or uses 16-bit integers on targets without bf16 dot products; int8 quantizes them to 8 "
          "bits per 32, which is usually faster and less precise (default: exact)")
       ->type_name("FORMAT")
       ->check(rt::oneOf(promptRowsNames()));

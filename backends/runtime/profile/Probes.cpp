@@ -1,6 +1,8 @@
 #include "backends/runtime/profile/Probes.h"
 
 #include <bit>
+#include <iterator>
+#include <utility>
 
 namespace mica::rt {
 
@@ -92,6 +94,31 @@ void ProbeFile::addRow(const std::vector<float> &row) {
 
 Result<std::unique_ptr<ProbeListener>> ColumnSums::create(const std::string &path) {
   return make<ColumnSums>(path, kColumnSums, columnSumsMagic);
+}
+
+void ColumnSums::add(std::string_view name, int64_t layer, const ProbeRows &seen) {
+  if (seen.numbers == ProbeNumbers::I32) {
+    experts.emplace();
+    const auto *ids = static_cast<const int32_t *>(seen.x);
+    for (int64_t r = 0; r < seen.rows; ++r)
+      experts->insert(experts->end(), ids + r * seen.stride, ids + r * seen.stride + seen.columns);
+    return;
+  }
+  if (!experts)
+    return ProbeListener::add(name, layer, seen);
+  std::vector<int32_t> ids = *std::exchange(experts, std::nullopt);
+  if (ids.empty())
+    return;
+  auto choices = static_cast<int64_t>(ids.size()) / seen.rows;
+  int64_t columns = seen.columns / choices;
+  std::vector<float> row(static_cast<size_t>(columns));
+  for (int64_t i = 0; i < std::ssize(ids); ++i) {
+    std::string ofExpert = probeNameOfExpert(name, ids[static_cast<size_t>(i)]);
+    begin(ofExpert, {static_cast<int64_t>(ofExpert.size()), layer, 1, columns});
+    readRow(seen.x, static_cast<size_t>(i / choices * seen.stride + i % choices * columns),
+            seen.numbers, row);
+    addRow(row);
+  }
 }
 
 void ColumnSums::begin(std::string_view name, const ProbeHead &head) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,10 +77,17 @@ private:
 /// The first bytes of a file of column sums.
 inline constexpr std::string_view columnSumsMagic = "mica column sums 1\n";
 
-/// Sums the squares of each column over all rows, by layer and probe.
+/// The name of the column sums of the rows of one expert.
+inline std::string probeNameOfExpert(std::string_view probe, int64_t expert) {
+  return std::string(probe) + " of expert " + std::to_string(expert);
+}
+
+/// Sums the squares of each column over all rows, by layer and probe. A probe of i32 values [T, k]
+/// records the experts of the next probe's rows [T, k, C], whose sums are separate for each expert.
 class ColumnSums final : public ProbeListener {
 public:
   static Result<std::unique_ptr<ProbeListener>> create(const std::string &path);
+  void add(std::string_view name, int64_t layer, const ProbeRows &seen) override;
 
 private:
   struct Sums {
@@ -93,6 +101,7 @@ private:
 
   std::map<std::pair<int64_t, std::string>, Sums> all; ///< by layer and name
   Sums *current = nullptr;
+  std::optional<std::vector<int32_t>> experts; ///< of the next probe's rows
 };
 
 } // namespace mica::rt

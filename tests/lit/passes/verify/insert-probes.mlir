@@ -65,13 +65,16 @@ func.func private @numbered(%x: tensor<?x32xf32>, %cache: !mica.kv_cache<2 x 4 x
 }
 
 // With `of=product-rows`: the activations of the first matmul that reads each value; not those of a router, which
-// stays in f32, nor those between the matmuls of experts, which are not an SSA value.
+// stays in f32. Experts are split, and their ids precede the rows between their matmuls.
 // ROWS-LABEL: func.func private @layer(
 // ROWS-LABEL: func.func private @sparse(
 // ROWS-SAME: %[[X:.*]]: tensor<?x32xf32>, %[[LAYER:.*]]: index
-// ROWS: %[[ROWS:.*]] = mica.probe %[[X]] "rows of moe_experts" layer(%[[LAYER]]) : tensor<?x32xf32>
-// ROWS: mica.moe_gate %[[X]],
-// ROWS: mica.moe_experts %[[ROWS]],
+// ROWS: %[[ROWS:.*]] = mica.probe %[[X]] "rows of moe_gate_up" layer(%[[LAYER]]) : tensor<?x32xf32>
+// ROWS: %[[WEIGHTS:.*]], %[[IDS:.*]] = mica.moe_gate %[[X]],
+// ROWS-NEXT: %[[INNER:.*]] = mica.moe_gate_up %[[ROWS]], %[[IDS]],
+// ROWS-NEXT: %[[CHOICES:.*]] = mica.probe %[[IDS]] "rows of moe_down choices" layer(%[[LAYER]]) : tensor<?x2xi32>
+// ROWS-NEXT: %[[INNERROWS:.*]] = mica.probe %[[INNER]] "rows of moe_down" layer(%[[LAYER]]) : tensor<?x2x64xf32>
+// ROWS-NEXT: mica.moe_down %[[INNERROWS]], %[[WEIGHTS]], %[[CHOICES]],
 // ROWS-LABEL: func.func private @numbered(
 // ROWS-LABEL: func.func @products(
 // ROWS: %[[NORMED:.*]] = mica.rmsnorm
