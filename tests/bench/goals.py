@@ -44,6 +44,8 @@ BLOCKS = {
 #: Blocks of so few bits, which their names state, take more instructions per byte to unpack.
 FEW_BITS = 3
 FEW_BITS_DECODE = (_better(1.0), _bandwidth(0.85))
+#: Programs with recurrent states.
+HYBRID = {"decode": (_better(1.0), _bandwidth(0.9)), "prefill": (_better(1.3),)}
 #: Eight concurrent sequences, Mica's own 8-bit format compared with the peer's Q8_0.
 OWN_INT8, OWN_INT8_BATCH = "int8_g32", (_better(1.5),)
 
@@ -61,8 +63,11 @@ def has_few_bits(formats):
 
 def goals_of(test, info):
     """The goals of a test (its key) for a program with that `info --json`."""
+    manifest = info.get("manifest", {})
+    if any("matrix" in cache for cache in manifest.get("caches", [])):
+        return HYBRID.get(test, ())
     small = is_small(info)
-    formats = info.get("manifest", {}).get("block_formats", {})
+    formats = manifest.get("block_formats", {})
     if not formats:
         if small:
             return SMALL_DECODE if test == "decode" else ()

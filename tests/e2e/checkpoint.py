@@ -11,12 +11,14 @@ import numpy as np
 TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "U8": "u1"}
 
 
-def read(folder):
-    """Name -> array of every tensor of a folder with one file; bf16 is returned as its bits in u16."""
-    with open(os.path.join(folder, "model.safetensors"), "rb") as f:
+def read(folder, mapped=False):
+    """Name -> array of every tensor of a folder with one file; bf16 is returned as its bits in u16. With `mapped`, the arrays take no memory,
+    and the file must not change while they are used."""
+    path = os.path.join(folder, "model.safetensors")
+    with open(path, "rb") as f:
         (size,) = struct.unpack("<Q", f.read(8))
         header = json.loads(f.read(size))
-        data = f.read()
+        data = np.memmap(path, "u1", "r", 8 + size) if mapped else f.read()
     tensors = {}
     for name, info in header.items():
         if name != "__metadata__":
@@ -72,50 +74,99 @@ def edited(source, target, config=None, tensors=None):
     return target
 
 
-def _shapes(c):
-    """(name, shape) of the tensors of a Hugging Face config; one-dimensional ones are norm weights."""
+def _delta_net(c):
+    """A gated delta net of Qwen3.5."""
+    h, heads = c["hidden_size"], c["linear_num_value_heads"]
+    values = heads * c["linear_value_head_dim"]
+    mixed = 2 * c["linear_num_key_heads"] * c["linear_key_head_dim"] + values
+    p = "linear_attn."
+    yield p + "in_proj_qkv.weight", (mixed, h)
+    yield p + "in_proj_z.weight", (values, h)
+    yield p + "in_proj_b.weight", (heads, h)
+    yield p + "in_proj_a.weight", (heads, h)
+    yield p + "conv1d.weight", (mixed, 1, c["linear_conv_kernel_dim"])
+    yield p + "dt_bias", (heads,)
+    yield p + "A_log", (heads,)
+    yield p + "norm.weight", (c["linear_value_head_dim"],)
+    yield p + "out_proj.weight", (h, values)
+
+
+def _mamba(c):
+    """A mixer of Mamba 2 in Granite 4."""
+    h, heads = c["hidden_size"], c["mamba_n_heads"]
+    inner = heads * c["mamba_d_head"]
+    mixed = inner + 2 * c["mamba_n_groups"] * c["mamba_d_state"]
+    p = "mamba."
+    yield p + "in_proj.weight", (inner + mixed + heads, h)
+    yield p + "conv1d.weight", (mixed, 1, c["mamba_d_conv"])
+    yield p + "conv1d.bias", (mixed,)
+    for name in ("dt_bias", "A_log", "D"):
+        yield p + name, (heads,)
+    yield p + "norm.weight", (inner,)
+    yield p + "out_proj.weight", (h, inner)
+
+
+def _attention(c):
     kind, h, heads = c["model_type"], c["hidden_size"], c["num_attention_heads"]
     d = c.get("head_dim") or h // heads
-    yield "model.embed_tokens.weight", (c["vocab_size"], h)
+    gated = 2 if kind == "qwen3_5_text" else 1
+    p = "self_attn."
+    for name, count in (("q", gated * heads), ("k", c["num_key_value_heads"]), ("v", c["num_key_value_heads"])):
+        yield p + f"{name}_proj.weight", (count * d, h)
+        if kind == "qwen2":
+            yield p + f"{name}_proj.bias", (count * d,)
+    if kind.startswith("qwen3"):
+        yield p + "q_norm.weight", (d,)
+        yield p + "k_norm.weight", (d,)
+    yield p + "o_proj.weight", (h, heads * d)
+
+
+def _feed_forward(c):
+    h = c["hidden_size"]
+    if c["model_type"] == "granitemoehybrid":  # without experts
+        yield "shared_mlp.input_linear.weight", (2 * c["shared_intermediate_size"], h)
+        yield "shared_mlp.output_linear.weight", (h, c["shared_intermediate_size"])
+        return
+    experts = c.get("num_experts") or c.get("n_routed_experts")
+    parts = [(f"experts.{e}.", c.get("moe_intermediate_size") or c["intermediate_size"]) for e in range(experts or 0)]
+    parts += [(f"shared_experts.{e}.", c["intermediate_size"]) for e in range(c.get("n_shared_experts") or 0)]
+    if experts:
+        yield "mlp.gate.weight", (experts, h)
+    for part, inner in parts or [("", c["intermediate_size"])]:
+        yield f"mlp.{part}gate_proj.weight", (inner, h)
+        yield f"mlp.{part}up_proj.weight", (inner, h)
+        yield f"mlp.{part}down_proj.weight", (h, inner)
+
+
+def _shapes(c):
+    """(name, shape) of the tensors of a Hugging Face config; one-dimensional ones are norm weights, or parameters per head of recurrent
+    layers."""
+    recurrent = {"qwen3_5_text": _delta_net, "granitemoehybrid": _mamba}.get(c["model_type"])
+    yield "model.embed_tokens.weight", (c["vocab_size"], c["hidden_size"])
     for i in range(c["num_hidden_layers"]):
-        p = f"model.layers.{i}."
-        yield p + "input_layernorm.weight", (h,)
-        for name, count in (("q", heads), ("k", c["num_key_value_heads"]), ("v", c["num_key_value_heads"])):
-            yield p + f"self_attn.{name}_proj.weight", (count * d, h)
-            if kind == "qwen2":
-                yield p + f"self_attn.{name}_proj.bias", (count * d,)
-        if kind.startswith("qwen3"):
-            yield p + "self_attn.q_norm.weight", (d,)
-            yield p + "self_attn.k_norm.weight", (d,)
-        yield p + "self_attn.o_proj.weight", (h, heads * d)
-        yield p + "post_attention_layernorm.weight", (h,)
-        experts = c.get("num_experts") or c.get("n_routed_experts")
-        parts = [(f"experts.{e}.", c.get("moe_intermediate_size") or c["intermediate_size"]) for e in range(experts or 0)]
-        parts += [(f"shared_experts.{e}.", c["intermediate_size"]) for e in range(c.get("n_shared_experts") or 0)]
-        if experts:
-            yield p + "mlp.gate.weight", (experts, h)
-        for part, inner in parts or [("", c["intermediate_size"])]:
-            yield p + f"mlp.{part}gate_proj.weight", (inner, h)
-            yield p + f"mlp.{part}up_proj.weight", (inner, h)
-            yield p + f"mlp.{part}down_proj.weight", (h, inner)
-    yield "model.norm.weight", (h,)
+        mixer = recurrent if recurrent and c["layer_types"][i] == "linear_attention" else _attention
+        norms = [(f"{name}_layernorm.weight", (c["hidden_size"],)) for name in ("input", "post_attention")]
+        for name, shape in (norms[0], *mixer(c), norms[1], *_feed_forward(c)):
+            yield f"model.layers.{i}.{name}", shape
+    yield "model.norm.weight", (c["hidden_size"],)
     if not c["tie_word_embeddings"]:
-        yield "lm_head.weight", (c["vocab_size"], h)
+        yield "lm_head.weight", (c["vocab_size"], c["hidden_size"])
 
 
 def random(folder, config, dtype):
-    """A model folder with random weights: norms 1 + 0.2 N, matrices N / sqrt(fan in); dtype f32 or bf16. Only one tensor is in memory at a
-    time."""
+    """A model folder with random weights: norms 1 + 0.2 N, matrices N / sqrt(fan in), biases of time steps -4 + 0.2 N, so that states forget
+    slowly; dtype f32 or bf16. Only one tensor is in memory at a time."""
     rng, kind = np.random.default_rng(0), {"f32": "<f4", "bf16": "<u2"}[dtype]
 
-    def draw(shape):
+    def draw(name, shape):
         x = rng.standard_normal(shape, dtype="f4")
-        x = 1 + np.float32(0.2) * x if len(shape) == 1 else x / np.float32(np.sqrt(shape[1]))
+        middle = -4 if name.endswith("dt_bias") else 1
+        x = middle + np.float32(0.2) * x if len(shape) == 1 else x / np.float32(np.sqrt(math.prod(shape[1:])))
         return x.astype(kind) if dtype == "f32" else (x.view("u4") >> 16).astype(kind)
 
     shapes = list(_shapes(config))
     _write(os.path.join(folder, "model.safetensors"), [(name, kind, shape) for name, shape in shapes],
-           (draw(shape) for _, shape in shapes))
+           (draw(name, shape) for name, shape in shapes))
     with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
         json.dump({**config, "torch_dtype": {"f32": "float32", "bf16": "bfloat16"}[dtype]}, f)
     return folder

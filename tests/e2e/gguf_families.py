@@ -1,5 +1,5 @@
 """Folders of families whose tensors have another layout in GGUF files, or that have keys of their own, converted as by llama.cpp:
-names by table, layouts by a function per family. All in f32."""
+names by table, layouts by a function per family."""
 
 import re
 
@@ -191,7 +191,7 @@ ARCHITECTURES = {
         "expert_used_count": "num_experts_per_tok", "expert_shared_feed_forward_length": "shared_intermediate_size"}),
     "nemotron_h": ("nemotron_h", NEMOTRON),
     "qwen3_next": ("qwen3next", DELTA | SHARED),
-    "qwen3_5_text": ("qwen35", DELTA | SECTIONS | NEXTN),
+    "qwen3_5_text": ("qwen35", DELTA | SECTIONS),
     "qwen3_5_moe_text": ("qwen35moe", {k: v for k, v in DELTA.items() if k != "feed_forward_length"} | SECTIONS | SHARED),
     "stablelm": ("stablelm", SIZES | THETA | {"attention.layer_norm_epsilon": "layer_norm_eps",
                                               "use_parallel_residual": "use_parallel_residual",
@@ -398,15 +398,50 @@ def name_of(name, family):
     return f"blk.{layer}.{(LAYER | OWN.get(family, {}))[module]}.{part}"
 
 
-def convert(folder):
-    """The file of a folder, in f32."""
+def by_layer(tensors):
+    """The tensors of each layer, and those outside of layers, because all of a large model in f32 take too much memory."""
+    groups = {}
+    for name, array in tensors.items():
+        found = re.match(r"(model\.|backbone\.)?(gpt_neox\.)?(layers|h)\.\d+\.", name)
+        groups.setdefault(found and found.group(), {})[name] = array
+    return groups.values()
+
+
+def changed(tensors, c):
+    """(name, values) of the tensors in the file."""
+    family = c["model_type"]
+    yield from stacked(tensors)
+    if family == "gpt_oss":
+        yield from of_gpt_oss(tensors)
+    if family == "deepseek_v3":
+        yield from of_deepseek_v3(tensors, c)
+    if family == "granitemoehybrid":
+        yield from of_granite(tensors, c)
+    if family == "qwen3_next":
+        yield from of_qwen3_next(tensors, c)
+    for name, values in sorted(tensors.items()):
+        yield name_of(name, family), relaid(name, values, c)
+
+
+def is_matrix(name, values):
+    """Whether a tensor is quantized in files of block formats."""
+    return values.ndim > 1 and name.endswith(".weight") and not re.search(r"norm|conv|gate_inp", name)
+
+
+def convert(folder, kind="F32", later_layers=True):
+    """The file of a folder, with matrices of type `kind`, a type of gguf_file.stored. With `later_layers`, families that predict more tokens
+    have a layer for it, which is not valid."""
     c = checkpoint.config_of(folder)
     family = c["model_type"]
     architecture, keys = ARCHITECTURES[family]
+    if later_layers and family == "qwen3_5_text":
+        keys = keys | NEXTN
     if family == "nemotron_h" and has_experts(c):
         architecture += "_moe"
     file = gguf_file.File()
     file.key("general.architecture", STRING, architecture)
+    if kind != "F32":
+        file.key("general.quantization_version", U32, 2)
     values = {key: source(c) if callable(source) else c[source] for key, source in keys.items()}
     for key, value in values.items():
         if value is None:
@@ -414,23 +449,21 @@ def convert(folder):
         if isinstance(value, list):
             file.list(f"{architecture}.{key}", BOOL if isinstance(value[0], bool) else I32, value)
             continue
-        kind = {str: STRING, bool: BOOL, int: U32, float: F32}[type(value)]
-        file.key(f"{architecture}.{key}", kind, value)
-    tensors = {name: gguf_file.to_f32(array) for name, array in checkpoint.read(folder).items()}
-    changed = list(stacked(tensors))
-    if family == "gpt_oss":
-        changed += of_gpt_oss(tensors)
-    if family == "deepseek_v3":
-        changed += of_deepseek_v3(tensors, c)
-    if family == "granitemoehybrid":
-        changed += of_granite(tensors, c)
-    if family == "qwen3_next":
-        changed += of_qwen3_next(tensors, c)
+        type_ = {str: STRING, bool: BOOL, int: U32, float: F32}[type(value)]
+        file.key(f"{architecture}.{key}", type_, value)
+
+    def put(name, values):
+        values = np.ascontiguousarray(values)
+        stored, data, _ = gguf_file.stored(values, kind if is_matrix(name, values) else "F32")
+        file.tensor(name, values.shape, stored, data)
+
+    for group in by_layer(checkpoint.read(folder, mapped=True)):
+        for name, numbers in changed({name: gguf_file.to_f32(array) for name, array in group.items()}, c):
+            put(name, numbers)
     if family == "gemma4_text":
-        changed += of_gemma4(c)
+        for name, numbers in of_gemma4(c):
+            put(name, numbers)
     if values.get("nextn_predict_layers"):
-        changed += of_later_layer(values["block_count"] - 1)
-    changed += [(name_of(name, family), relaid(name, values, c)) for name, values in sorted(tensors.items())]
-    for name, values in changed:
-        file.tensor(name, values.shape, "F32", np.ascontiguousarray(values).tobytes())
+        for name, numbers in of_later_layer(values["block_count"] - 1):
+            put(name, numbers)
     return file

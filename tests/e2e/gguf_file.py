@@ -17,6 +17,8 @@ FORMATS = {U8: "B", I8: "b", U16: "H", I16: "h", U32: "I", I32: "i", F32: "f", B
 SEARCHED = "Q4_0, searched"
 #: Types that are not blocks.
 NUMBERS = {"F32": 0, "F16": 1, "BF16": 30}
+#: Elements that are quantized at a time, several times as fast as many more.
+IN_CACHE = 1 << 16
 TYPES = NUMBERS | {SEARCHED: 2} | {name: block[0] for name, block in gguf_blocks.BLOCKS.items()}
 
 
@@ -144,7 +146,14 @@ def searched(values):
 
 
 def quantized(values, kind):
-    """Bytes of `values` [..., columns] as Q8_0 or Q4_0 blocks as written by llama.cpp, and the dequantized numbers."""
+    """Bytes of `values` [..., columns] as blocks as written by llama.cpp, and the dequantized numbers."""
+    rows = values.reshape(-1, values.shape[-1])
+    count = max(1, IN_CACHE // rows.shape[1])
+    parts = [quantized_rows(rows[first:first + count], kind) for first in range(0, len(rows), count)]
+    return b"".join(data for data, _ in parts), np.concatenate([numbers for _, numbers in parts]).reshape(values.shape)
+
+
+def quantized_rows(values, kind):
     if kind == SEARCHED:
         return searched(values)
     if kind not in ("Q8_0", "Q4_0"):
@@ -163,6 +172,19 @@ def quantized(values, kind):
         shifted = (blocks.astype(np.float64) * inverse + 8.5).astype(np.float32)
         return nibbles(scale, np.minimum(15, np.trunc(shifted)).astype(np.int8) - np.int8(8), values.shape)
     return data.tobytes(), (scale.astype(np.float32) * q.astype(np.float32)).reshape(values.shape)
+
+
+def stored(values, kind):
+    """The type, the bytes and the dequantized numbers of `values` in f32 as a tensor of type `kind`."""
+    if kind == "F16":
+        half = values.astype(np.float16)
+        return kind, half.tobytes(), half.astype(np.float32)
+    if kind == "BF16":
+        bits = (values.view(np.uint32) >> 16).astype(np.uint16)  # the folder's own type, so that nothing is lost
+        return kind, bits.tobytes(), to_f32(bits)
+    if kind == "F32" or values.shape[-1] % gguf_blocks.BLOCKS.get(kind, (0, 32))[1]:
+        return "F32", values.tobytes(), values  # rows that are not whole blocks are not quantized
+    return kind, *quantized(values, kind)
 
 
 # ---------------------------------------------------------------- models
@@ -206,6 +228,34 @@ def interleaved(array, heads):
     return array.reshape(heads, 2, len(array) // heads // 2, *array.shape[1:]).swapaxes(1, 2).reshape(array.shape)
 
 
+def add_tokenizer(file, folder):
+    """Adds the byte-level BPE of tokenizer.json, if the folder has one."""
+    path = os.path.join(folder, "tokenizer.json")
+    if not os.path.exists(path):
+        return
+    with open(path, encoding="utf-8") as f:
+        tokenizer = json.load(f)
+    vocabulary = dict(tokenizer["model"]["vocab"])
+    added = {token["id"]: token for token in tokenizer["added_tokens"]}
+    for number_, token in added.items():
+        vocabulary[token["content"]] = number_
+    names = {i: t for t, i in vocabulary.items()}
+    size = max(names) + 1
+    file.key("tokenizer.ggml.model", STRING, "gpt2")
+    file.key("tokenizer.ggml.pre", STRING, "gpt-2")
+    file.list("tokenizer.ggml.tokens", STRING, [names.get(i, f"[PAD{i}]") for i in range(size)])
+    file.list("tokenizer.ggml.token_type", I32,
+              [5 if i not in names else 1 if i not in added else 3 if added[i]["special"] else 4
+               for i in range(size)])
+    merges = tokenizer["model"]["merges"]
+    file.list("tokenizer.ggml.merges", STRING, [m if isinstance(m, str) else " ".join(m) for m in merges])
+    config = checkpoint.config_of(folder)
+    for key in ("bos_token_id", "eos_token_id"):
+        if isinstance(config.get(key), int):
+            file.key(f"tokenizer.ggml.{key}", U32, config[key])
+    file.key("tokenizer.ggml.add_bos_token", BOOL, False)
+
+
 class Converter:
     """Converts a folder with the names of transformers. `kind` is the type of its matrices: F32, BF16, F16, SEARCHED or a type of
     gguf_blocks. Dequantized tensors are kept for `numbers_folder`, unless the model is too large."""
@@ -226,7 +276,7 @@ class Converter:
 
     def convert(self):
         self.keys()
-        self.tokenizer()
+        add_tokenizer(self.file, self.folder)
         done = set()
         for name, array in sorted(self.tensors.items()):
             values = to_f32(array)
@@ -317,46 +367,9 @@ class Converter:
             self.numbers.update(zip(names, numbers))
 
     def put(self, name, values, kind):
-        data, numbers = values.tobytes(), values
-        if kind == "F16":
-            half = values.astype(np.float16)
-            data, numbers = half.tobytes(), half.astype(np.float32)
-        elif kind == "BF16":
-            bits = (values.view(np.uint32) >> 16).astype(np.uint16)  # the folder's own type, so that nothing is lost
-            data, numbers = bits.tobytes(), to_f32(bits)
-        elif kind != "F32" and values.shape[-1] % gguf_blocks.BLOCKS.get(kind, (0, 32))[1]:
-            kind = "F32"  # rows that are not whole blocks are not quantized
-        elif kind != "F32":
-            data, numbers = quantized(values, kind)
+        kind, data, numbers = stored(values, kind)
         self.file.tensor(name, values.shape, kind, data)
         return numbers
-
-    def tokenizer(self):
-        """The byte-level BPE of tokenizer.json, if there is one."""
-        path = os.path.join(self.folder, "tokenizer.json")
-        if not os.path.exists(path):
-            return
-        with open(path, encoding="utf-8") as f:
-            tokenizer = json.load(f)
-        vocabulary = dict(tokenizer["model"]["vocab"])
-        added = {token["id"]: token for token in tokenizer["added_tokens"]}
-        for number_, token in added.items():
-            vocabulary[token["content"]] = number_
-        names = {i: t for t, i in vocabulary.items()}
-        size = max(names) + 1
-        file = self.file
-        file.key("tokenizer.ggml.model", STRING, "gpt2")
-        file.key("tokenizer.ggml.pre", STRING, "gpt-2")
-        file.list("tokenizer.ggml.tokens", STRING, [names.get(i, f"[PAD{i}]") for i in range(size)])
-        file.list("tokenizer.ggml.token_type", I32,
-                  [5 if i not in names else 1 if i not in added else 3 if added[i]["special"] else 4
-                   for i in range(size)])
-        merges = tokenizer["model"]["merges"]
-        file.list("tokenizer.ggml.merges", STRING, [m if isinstance(m, str) else " ".join(m) for m in merges])
-        for key in ("bos_token_id", "eos_token_id"):
-            if isinstance(self.config.get(key), int):
-                file.key(f"tokenizer.ggml.{key}", U32, self.config[key])
-        file.key("tokenizer.ggml.add_bos_token", BOOL, False)
 
     def numbers_folder(self, target):
         """A folder with f32 weights equal to the file's dequantized tensors."""

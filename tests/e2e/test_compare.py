@@ -1,13 +1,64 @@
 """tests/bench/compare.py with real programs: `bench`, `info` and the bandwidth helper provide what it needs."""
 
+import contextlib
+import io
 import json
 import os
 import pathlib
+import sys
+import unittest.mock
 
 import gguf_file
 import harness
 from harness import Case, note, program
 from test_eval import bundled_text
+
+
+sys.path.insert(0, str(harness.ROOT / "tests/bench"))
+import engines  # noqa: E402
+import hybrids  # noqa: E402
+import shapes  # noqa: E402
+
+
+class Hybrids(Case):
+    """tests/bench/hybrids.py with small models instead of whole ones."""
+
+    def test_measurements_without_a_peer(self):
+        made = pathlib.Path(harness.folder("hybrids"))
+        figures, out = made / "figures.json", io.StringIO()
+        narrow = {name: shapes.SHAPES[name + "-narrow"] for name in shapes.HYBRIDS}
+        small = {name + suffix: shape for name, shape in narrow.items() for suffix in ("", "-period", "-narrow")}
+        with unittest.mock.patch.dict(shapes.SHAPES, small), contextlib.redirect_stdout(out):
+            hybrids.main([str(made / "out"), "--mica", str(harness.mica), "--measure", "depth,rewind", "--depth", "2048", "--threads", "1",
+                          "--pairs", "1", "--json", str(figures)])
+        result = json.loads(figures.read_text(encoding="utf-8"))
+        self.assertEqual([each["name"] for each in result["rewind"]], list(shapes.HYBRIDS))
+        for each in result["rewind"]:
+            note(self, f"{each}")
+            self.assertTrue(each["reached"], each)
+            self.assertEqual(each["edits"]["whole"], 2048)
+            self.assertGreater(each["drafts"]["drafted"], each["drafts"]["accepted"])
+        for each in result["depth"]:
+            self.assertGreater(each["bytes"], 1)
+            self.assertAlmostEqual(each["time over bytes"], each["time"] / each["bytes"])
+        self.assertIn("| qwen3.5-4b, 2048 tokens |", out.getvalue())
+
+    def test_time_over_bytes(self):
+        """Twice the time for 1.6 times the bytes."""
+        found = hybrids.over_bytes(engines.Sample(10, [], 4), engines.Sample(5, [], 3.2))
+        self.assertEqual(found, {"time": 2, "bytes": 1.6, "time over bytes": 1.25})
+
+    def test_files_for_peers(self):
+        """The file for the peer has the same weights: both programs predict the same."""
+        for name in shapes.HYBRIDS:
+            with self.subTest(name):
+                made = pathlib.Path(harness.folder("hybrid-files"))
+                folder = shapes.once(made / name, shapes.folder_of(shapes.SHAPES[name + "-narrow"]))
+                file = shapes.once(made / f"{name}.gguf", shapes.gguf_of(folder, "BF16"))
+                ids, rows = program(folder, "--weights", "f32").generate([[5, 6, 7, 8, 9]], 4)
+                same, others = program(file, "--weights", "f32").generate([[5, 6, 7, 8, 9]], 4)
+                self.assertEqual(same, ids)
+                self.close(others[0], rows[0], 1e-4, name)
 
 
 class Compare(Case):

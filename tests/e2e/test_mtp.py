@@ -1,5 +1,6 @@
 """--keep-mtp: drafts of a multi-token prediction head only change the number of passes."""
 
+import concurrent.futures
 import json
 import pathlib
 import shutil
@@ -7,8 +8,10 @@ import sys
 
 import numpy as np
 
+import checkpoint
 import harness
-from harness import Case, GOLDENS, note, program
+from harness import BUNDLED, Case, GOLDENS, note, program
+from test_serve import Server
 
 sys.path.insert(0, str(GOLDENS))
 import make_mtp_goldens as reference  # noqa: E402
@@ -36,6 +39,22 @@ def predictable(folder, noise):
     fc[:, : len(fc)] += np.eye(len(fc))
     reference.write_tensors(folder / "model.safetensors", tensors)
     return folder
+
+
+def with_a_tokenizer():
+    """The model with more tokens, and the tokenizer of a bundled model."""
+    def make():
+        def more_rows(tensors):
+            rng = np.random.default_rng(3)
+            for name in ("lm_head.weight", "model.embed_tokens.weight"):
+                tensors[name] = rng.standard_normal((512, tensors[name].shape[1])).astype("<f4")
+
+        made = checkpoint.edited(FOLDER, pathlib.Path(harness.folder("mtp-served"), "model"), lambda c: c.update(vocab_size=512), more_rows)
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            shutil.copy(BUNDLED / "minimind-dense" / name, made)
+        return made
+
+    return harness.once("mtp-served", make)
 
 
 def counted(built, prompts, n, *arguments):
@@ -96,6 +115,41 @@ class Mtp(Case):
             note(self, f"{options}: {mtp}")
             self.assertGreater(mtp["accepted"], 0)
             self.assertLess(mtp["accepted"], mtp["drafted"])
+
+    def test_bench(self):
+        """What verifying costs: one pass per token, however many tokens are drafted."""
+        built = program(FOLDER, "--keep-mtp", "--weights", "f32")
+        options = ("--gen", 8, "--batch", 1, "--batch", 2, "--prompt", 0, "--depth", 5, "--repeat", 2, "--mtp", 3)
+        results = json.loads(built.run("bench", *options, "--json").stdout)["results"]
+        self.assertEqual([each["test"] for each in results], ["tg8@d5", "tg8@b2@d5", "tg8@d5@m3", "tg8@b2@d5@m3"])
+        for each, batch in zip(results[2:], (1, 2)):
+            mtp = each["mtp"]
+            self.assertGreater(mtp["drafted"], 8 * batch)
+            self.assertLessEqual(mtp["accepted"] + mtp["calls"], 8 * batch)
+            self.assertAlmostEqual(mtp["seconds_per_call"], 8 * batch / each["tokens_per_s"] / mtp["calls"], delta=1e-9)
+            self.assertNotIn("lookup", each)
+        self.assertRegex(built.run("bench", *options).stdout.decode(), r"tg8@d5@m3 .*  [\d.]+ ms per pass, \d+ of \d+ drafted tokens accepted\n")
+        done = program(FOLDER, "--weights", "f32").run("bench", "--mtp", 2, check=False)
+        self.assertIn("mtp: the program has no multi-token prediction head", done.stderr.decode())
+
+    def test_serve(self):
+        """Answers of a server that drafts are those of one that does not, with several requests at once."""
+        folder = with_a_tokenizer()
+        built = program(folder, "--keep-mtp", "--weights", "f32")
+        prompts = ["to be or not to be or not to", "a b c a b c", "12 13 12 13 12"]
+
+        def answers(*options):
+            with Server("--sequences", "2", *options, command=[built.path]) as own:
+                with concurrent.futures.ThreadPoolExecutor(len(prompts)) as pool:
+                    found = list(pool.map(lambda text: own.complete(text, max_tokens=40, temperature=0, ignore_eos=True), prompts))
+                return [answer["choices"][0]["text"] for answer in found]
+
+        plain = answers()
+        for options in (("--mtp", "3"), ("--lookup", "4"), ("--mtp", "2", "--lookup", "4")):
+            self.assertEqual(answers(*options), plain, options)
+        without = harness.execute([program(folder, "--weights", "f32").path, "serve", "--port", "0", "--mtp", "2"], check=False)
+        self.assertNotEqual(without.returncode, 0)
+        self.assertIn("mtp: the program has no multi-token prediction head", without.stderr.decode())
 
     def test_verify(self):
         """The model of a program with a head is verified like others."""

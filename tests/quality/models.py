@@ -32,6 +32,9 @@ DESCRIPTIONS = {
                 "Computes the same function as the trained model, but the input rows of the matmuls in layer 1 have a median max/rms of at "
                 "least 20. Mica's own formats are not affected: `mica-equalize-channels` scales channels to similar magnitudes before "
                 "quantization, which undoes the factors."),
+    "hybrid": ("Small hybrid trained in f32",
+               "Three layers of gated delta nets and one with gated attention (Qwen3.5), trained in f32 by `tests/quality/train.py --hybrid`; "
+               "all rows are multiples of 256. States, decays and convolutions are f32 in all formats."),
 }
 
 
@@ -59,11 +62,13 @@ def smollm2(work):
 def small(work, name):
     folder = work / "small"
     if not (folder / f"{name}.gguf").exists():
-        raise Missing(f"{folder / name}.gguf is missing; tests/quality/train.py {folder} makes it (needs torch)")
+        option = " --hybrid" if name == "hybrid" else ""
+        raise Missing(f"{folder / name}.gguf is missing; tests/quality/train.py {folder}{option} makes it (needs torch)")
     return Model(name, folder / f"{name}.gguf", folder / name)
 
 
-MODELS = {"smollm2": smollm2, "trained": lambda work: small(work, "trained"), "outlier": lambda work: small(work, "outlier")}
+MODELS = {"smollm2": smollm2, "trained": lambda work: small(work, "trained"), "outlier": lambda work: small(work, "outlier"),
+          "hybrid": lambda work: small(work, "hybrid")}
 
 
 def texts(source, work):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Train a small Llama in f32 on a text, and write it, its outlier twin and both as GGUF files.
+"""Train small models in f32 on a text, and write them as folders and GGUF files: a Llama with its outlier twin, or a hybrid.
 
-    train.py OUT [--text FILE] [--steps 300] [--threads 2] [--check]
+    train.py OUT [--hybrid] [--text FILE] [--steps 300] [--threads 2] [--check]
 
-Writes OUT/trained and OUT/outlier (Hugging Face folders) and OUT/trained.gguf and OUT/outlier.gguf, all in f32. All
-dimensions are multiples of 256, so that every block format of GGUF can hold every matrix. The first 20,000 bytes of the
-text are held out. --check prints the perplexities of existing models.
+Writes OUT/trained and OUT/outlier (Hugging Face folders) and OUT/trained.gguf and OUT/outlier.gguf, all in f32; with --hybrid, OUT/hybrid and
+OUT/hybrid.gguf: three layers of Qwen3.5's gated delta nets and one with attention. All rows of matrices are multiples of 256, so that
+every block format of GGUF can hold every matrix. The first 20,000 bytes of the text are held out. --check prints the perplexities of
+existing models.
 
 The twin is the same function: in one layer, one weight of each norm (and one row of `up`) is multiplied by a power of two,
 and the matching columns of the matrices that read it are divided by it. The channel and the factor are chosen such that
@@ -31,6 +32,7 @@ import torch.nn.functional as F
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools/train"), str(ROOT / "tests/e2e")]
 import checkpoint  # noqa: E402
+import gguf_families  # noqa: E402
 import gguf_file  # noqa: E402
 import model as models  # noqa: E402
 import outlier_twin  # noqa: E402
@@ -61,6 +63,42 @@ CONFIG = {
     "eos_token_id": 2,
     "torch_dtype": "float32",
 }
+SHARED_KEYS = ("hidden_act", "hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings", "bos_token_id", "eos_token_id",
+               "torch_dtype")
+HYBRID = {key: CONFIG[key] for key in SHARED_KEYS} | {
+    "architectures": ["Qwen3_5ForCausalLM"],
+    "model_type": "qwen3_5_text",
+    "num_hidden_layers": 4,
+    "layer_types": ["linear_attention"] * 3 + ["full_attention"],
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 128,
+    "linear_num_key_heads": 4,
+    "linear_num_value_heads": 8,
+    "linear_key_head_dim": 64,
+    "linear_value_head_dim": 64,
+    "linear_conv_kernel_dim": 4,
+    "rms_norm_eps": 1e-6,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "mrope_interleaved": True,
+                        "mrope_section": [6, 5, 5]},
+    "tie_word_embeddings": True,
+}
+
+
+class Hybrid(torch.nn.Module):
+    """The model of HYBRID by transformers: ids [rows, positions] to logits."""
+
+    def __init__(self):
+        super().__init__()
+        import transformers  # takes seconds
+        self.net = transformers.Qwen3_5ForCausalLM(transformers.Qwen3_5TextConfig(**HYBRID)).float()
+
+    def forward(self, ids):
+        return self.net(input_ids=ids, use_cache=False).logits
+
+    def state_dict(self):  # pylint: disable=arguments-differ
+        """Without the head, which is the embedding."""
+        return {name: tensor for name, tensor in self.net.state_dict().items() if name != "lm_head.weight"}
 
 
 def train_tokenizer(text):
@@ -80,12 +118,12 @@ def rate(step, steps, peak=2e-3):
     return peak * min(1, (step + 1) / 40) * max(0.02, 0.5 * (1 + math.cos(math.pi * step / steps)))
 
 
-def train(ids, held, steps):
+def train(make, ids, held, steps):
     torch.manual_seed(SEED)
-    net = models.MiniMind(CONFIG)
+    net = make()
     print(f"{sum(p.numel() for p in net.parameters())} parameters, {len(ids)} ids", flush=True)
     matrices = [p for p in net.parameters() if p.dim() == 2]
-    vectors = [p for p in net.parameters() if p.dim() == 1]
+    vectors = [p for p in net.parameters() if p.dim() != 2]
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
                                   betas=(0.9, 0.98))
     start = time.time()
@@ -169,13 +207,13 @@ def add_outliers(tensors, net, ids):
             tensors[reader] = outlier_twin.scaled(tensors[reader], 1 / factors)
 
 
-def write(folder, net, tokenizer):
+def write(folder, net, config, tokenizer):
     folder.mkdir(parents=True)
     safetensors.torch.save_file({n: t.detach().contiguous() for n, t in net.state_dict().items()},
                                 folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "model.safetensors").chmod(0o644)
     tokenizer.save(str(folder / "tokenizer.json"))
-    files = {"config.json": CONFIG, "generation_config.json": {"bos_token_id": 1, "eos_token_id": 2},
+    files = {"config.json": config, "generation_config.json": {"bos_token_id": 1, "eos_token_id": 2},
              "tokenizer_config.json": {"add_bos_token": False, "add_eos_token": False, "add_prefix_space": False,
                                        "bos_token": SPECIAL[1], "eos_token": SPECIAL[2],
                                        "clean_up_tokenization_spaces": False, "tokenizer_class": "PreTrainedTokenizerFast"}}
@@ -184,14 +222,37 @@ def write(folder, net, tokenizer):
 
 
 def load(folder):
-    net = models.MiniMind(json.loads((folder / "config.json").read_text(encoding="utf-8")))
-    net.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    tensors = safetensors.torch.load_file(folder / "model.safetensors")
+    if config["model_type"] == HYBRID["model_type"]:
+        net = Hybrid()
+        net.net.load_state_dict(tensors, strict=False)  # the head is the embedding
+    else:
+        net = models.MiniMind(config)
+        net.load_state_dict(tensors)
     return net.eval(), tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+def write_llamas(out, net, tokenizer, ids):
+    """The trained model and its twin."""
+    trained, twin = out / "trained", out / "outlier"
+    write(trained, net, CONFIG, tokenizer)
+    checkpoint.edited(trained, twin, tensors=lambda tensors: add_outliers(tensors, net, ids))
+    for folder in (trained, twin):
+        gguf_file.Converter(folder, "F32").convert().write(folder.with_name(folder.name + ".gguf"))
+
+
+def write_hybrid(out, net, tokenizer, _):
+    write(out / "hybrid", net, HYBRID, tokenizer)
+    file = gguf_families.convert(out / "hybrid", later_layers=False)
+    gguf_file.add_tokenizer(file, out / "hybrid")
+    file.write(out / "hybrid.gguf")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--hybrid", action="store_true")
     parser.add_argument("--text", type=pathlib.Path, default=ROOT / "../shared/text/alice29.txt")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--threads", type=int, default=2)
@@ -201,16 +262,13 @@ def main():
     torch.use_deterministic_algorithms(True)
     text = args.text.read_bytes()
     held, text = text[:HELD_OUT].decode("utf-8", "ignore"), text[HELD_OUT:].decode("utf-8", "ignore")
-    trained, twin = args.out / "trained", args.out / "outlier"
     if not args.check:
         tokenizer = train_tokenizer(text)
         ids = torch.tensor(tokenizer.encode(text).ids)
-        net = train(ids, torch.tensor(tokenizer.encode(held).ids), args.steps).eval()
-        write(trained, net, tokenizer)
-        checkpoint.edited(trained, twin, tensors=lambda tensors: add_outliers(tensors, net, ids))
-        for folder in (trained, twin):
-            gguf_file.Converter(folder, "F32").convert().write(folder.with_name(folder.name + ".gguf"))
-    for folder in (trained, twin):
+        net = train(Hybrid if args.hybrid else lambda: models.MiniMind(CONFIG), ids, torch.tensor(tokenizer.encode(held).ids),
+                    args.steps).eval()
+        (write_hybrid if args.hybrid else write_llamas)(args.out, net, tokenizer, ids)
+    for folder in (args.out / name for name in (["hybrid"] if args.hybrid else ["trained", "outlier"])):
         net, tokenizer = load(folder)
         ids = torch.tensor(tokenizer.encode(held).ids)
         counts = torch.bincount(ids, minlength=CONFIG["vocab_size"]).double() / len(ids)

@@ -44,7 +44,7 @@ struct BenchArguments {
   int64_t depth = 0;
   int64_t repeat = 5;
   std::optional<int64_t> prefillChunk; ///< see prefillChunkSize
-  int64_t lookup = 0;
+  int64_t lookup = 0, mtp = 0;
   Tokens text; ///< What tests with lookup generate, after its first `depth` ids; empty: a period.
   bool profile = false;
   std::optional<std::string> trace, profileJson; ///< files

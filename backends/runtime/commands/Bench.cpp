@@ -132,6 +132,7 @@ private:
     request.settings.maxTokens = maxTokens;
     request.settings.ignoreEos = true;
     request.settings.lookup = test.lookup;
+    request.settings.mtp = test.mtp;
     // Drafts depend on the text, so every run must start with its prompt.
     request.maxReused = test.lookup > 0 ? 0 : test.depth;
     request.totalLength = positionsBefore(test) + test.tokens;
@@ -167,16 +168,18 @@ private:
   std::vector<Tokens> prompts; ///< the tokens that fill the depth
 };
 
-/// The minimum number of bytes that the test reads: all weights once per call of the model, and the
-/// part of the caches that the rows of each call attend to.
-double bytesOf(const BenchTest &t, const Manifest::Cost &cost, int64_t calls) {
+/// The minimum number of bytes that the test reads: all weights once per call of the model, the part
+/// of the caches that the rows of each call attend to, and of states of fixed size what is also in
+/// a checkpoint.
+double bytesOf(const BenchTest &t, const Manifest &manifest, int64_t calls) {
+  const Manifest::Cost &cost = manifest.cost;
   double seen = static_cast<double>(positionsBefore(t)) + static_cast<double>(t.tokens) / 2;
   // In each step, the cache of each sequence is read once, however many calls the step takes.
-  double newest = t.lookup > 0 ? static_cast<double>(calls * t.batch)
+  double newest = t.drafts()   ? static_cast<double>(calls * t.batch)
                   : t.generate ? static_cast<double>(t.tokens * t.batch)
                                : static_cast<double>(calls);
   return static_cast<double>(calls) * cost.weightBytesPerToken +
-         newest * seen * cost.kvBytesPerPosition;
+         newest * (seen * cost.kvBytesPerPosition + static_cast<double>(checkpointBytes(manifest)));
 }
 
 /// Operations of matmuls with weights. Only the last row of a prompt has logits.
@@ -209,6 +212,10 @@ void addTests(std::vector<BenchTest> &tests, const BenchArguments &arguments, co
     for (int64_t gen : gens)
       if (gen > 0 && arguments.lookup > 0)
         tests.push_back({true, gen, batch, arguments.depth, arguments.lookup, isGiven});
+  for (int64_t batch : batches)
+    for (int64_t gen : gens)
+      if (gen > 0 && arguments.mtp > 0)
+        tests.push_back({true, gen, batch, arguments.depth, 0, false, arguments.mtp});
 }
 
 /// Whether the given text is long enough for the tests, and valid for this model.
@@ -240,11 +247,17 @@ std::string BenchTest::name() const {
     text += "@d" + std::to_string(depth);
   if (lookup > 0)
     text += "@l" + std::to_string(lookup);
+  if (mtp > 0)
+    text += "@m" + std::to_string(mtp);
   return text;
 }
 
 Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
                                           const Manifest &manifest) {
+  GenerationSettings drafts;
+  drafts.mtp = arguments.mtp;
+  if (Status good = checkSettings(drafts, manifest); !good)
+    return good.error();
   std::vector<BenchTest> tests;
   addTests(tests, arguments, manifest);
   for (const BenchTest &test : tests)
@@ -289,21 +302,29 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
   }
   result.tokensPerSecond = median(result.runs);
   double seconds = static_cast<double>(test.tokens * test.batch) / result.tokensPerSecond;
-  result.gbPerSecond = bytesOf(test, m.cost, result.calls) / seconds * 1e-9;
+  result.gbPerSecond = bytesOf(test, m, result.calls) / seconds * 1e-9;
   result.gflopPerSecond = flopsOf(test, m.cost) / seconds * 1e-9;
   return result;
 }
 
 namespace {
+/// Of a call of the model, with the drafts before it.
+double secondsPerCall(const BenchResult &result) {
+  return static_cast<double>(result.test.tokens * result.test.batch) /
+         (result.tokensPerSecond * static_cast<double>(result.calls));
+}
+
 nlohmann::ordered_json describe(const BenchResult &result) {
   nlohmann::ordered_json json = {{"test", result.test.name()},
                                  {"tokens_per_s", result.tokensPerSecond},
                                  {"runs", result.runs},
                                  {"gb_per_s", result.gbPerSecond},
                                  {"gflop_per_s", result.gflopPerSecond}};
-  if (result.test.lookup > 0)
-    json["lookup"] = {
-        {"drafted", result.drafted}, {"accepted", result.accepted}, {"calls", result.calls}};
+  if (result.test.drafts())
+    json[result.test.mtp > 0 ? "mtp" : "lookup"] = {{"drafted", result.drafted},
+                                                    {"accepted", result.accepted},
+                                                    {"calls", result.calls},
+                                                    {"seconds_per_call", secondsPerCall(result)}};
   return json;
 }
 
@@ -348,8 +369,8 @@ public:
   }
 
   Status run(const BenchTest &test) {
-    // A test with lookup computes a prompt, whose time is not part of the result.
-    if (test.lookup > 0 || !(arguments.profile || trace || profiles))
+    // A test with drafts computes a prompt, whose time is not part of the result.
+    if (test.drafts() || !(arguments.profile || trace || profiles))
       return add(runBench(model, test, arguments));
     Peaks peaks = limits();
     Profile profile([this](const char *name) { return model.symbol(name); }, model.runtime(),
@@ -387,10 +408,17 @@ private:
     if (!result)
       return result.error();
     json["results"].push_back(describe(*result));
-    char line[128];
-    std::snprintf(line, sizeof line, "%-16s %10.2f %9.2f %9.2f\n", result->test.name().c_str(),
+    char line[192];
+    std::snprintf(line, sizeof line, "%-16s %10.2f %9.2f %9.2f", result->test.name().c_str(),
                   result->tokensPerSecond, result->gbPerSecond, result->gflopPerSecond);
-    return print(line);
+    std::string text = line;
+    if (result->test.drafts()) {
+      std::snprintf(line, sizeof line, "  %.2f ms per pass, %lld of %lld drafted tokens accepted",
+                    1e3 * secondsPerCall(*result), static_cast<long long>(result->accepted),
+                    static_cast<long long>(result->drafted));
+      text += line;
+    }
+    return print(text + "\n");
   }
 
   /// Measured for each test, because the machine's limits change from minute to minute.

@@ -18,7 +18,11 @@ struct BenchTest {
   /// Tokens drafted per call of the model, from a repetitive text; 0: no drafts, random tokens.
   int64_t lookup = 0;
   bool isGiven = false; ///< the text is from the arguments
-  /// "pp512", "tg64", "tg64@b8", "tg64@d4096", "tg64@b8@d4096", "tg64@l8".
+  /// Tokens drafted per call of the model by its multi-token prediction head; 0: no such drafts.
+  int64_t mtp = 0;
+
+  bool drafts() const { return lookup > 0 || mtp > 0; }
+  /// "pp512", "tg64", "tg64@b8", "tg64@d4096", "tg64@b8@d4096", "tg64@l8", "tg64@m2".
   std::string name() const;
 };
 

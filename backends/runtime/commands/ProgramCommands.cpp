@@ -208,6 +208,12 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
                   "Also generate a repetitive text with up to N drafted tokens per pass")
       ->type_name("N")
       ->transform(within(setting_range::lookup));
+  sub->add_option("--mtp", bench.mtp,
+                  "Also generate random tokens with up to N tokens drafted by the multi-token "
+                  "prediction (MTP) head per pass: what drafting and verifying cost, because "
+                  "hardly any draft is accepted")
+      ->type_name("N")
+      ->transform(within(setting_range::mtp));
   sub->add_option_function<std::string>(
          "--tokens", [&bench](const std::string &list) { bench.text = tokensOf(list); },
          "With --lookup: use this text instead, whose first --depth ids are the prompt and whose "

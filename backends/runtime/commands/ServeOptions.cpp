@@ -80,6 +80,7 @@ CLI::App *addServe(CLI::App &app, ServeArguments &serve) {
       "Serve an OpenAI-compatible HTTP API: /v1/chat/completions, /v1/completions, /v1/models");
   addGroup(*sub, "Address", [&] { addServeAddress(*sub, serve); });
   addGroup(*sub, "Limits", [&] { addServeLimits(*sub, serve); });
+  addGroup(*sub, "Drafts", [&] { addDrafts(*sub, serve.drafts); });
   CLI::Option *key =
       sub->add_option(
              "--api-key", serve.apiKey,

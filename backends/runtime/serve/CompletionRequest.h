@@ -37,6 +37,7 @@ struct ServedModel {
   const ProgramTokenizer *text;     ///< null: the program has no tokenizer
   const ChatTemplate *chatTemplate; ///< null: the program has no chat template
   AnswerFormat answers = {};        ///< of the chat template
+  std::optional<int64_t> lookup = {}, mtp = {}; ///< settings of every request
 };
 
 } // namespace mica::rt::serve

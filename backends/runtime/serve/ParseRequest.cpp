@@ -347,6 +347,8 @@ CompletionRequest RequestReader::read() {
     request.topLogprobs = topLogprobs.value_or(0);
   if (!request.settings.maxTokens)
     request.settings.maxTokens = chat ? model.manifest.maxSeq : defaultCompletionTokens;
+  request.settings.lookup = model.lookup;
+  request.settings.mtp = model.mtp;
   field = chat ? "messages" : "prompt";
   for (const Tokens &prompt : request.prompts)
     requireFits(prompt, model.manifest);

@@ -103,10 +103,14 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
     return text.error();
   service->text.emplace(*std::move(text));
   const Manifest &manifest = service->text->manifest;
+  if (Status good = checkSettings(arguments.drafts, manifest); !good)
+    return good.error();
   ServedModel served{.name = manifest.name,
                      .manifest = manifest,
                      .text = service->text->tokenizer.get(),
-                     .chatTemplate = nullptr};
+                     .chatTemplate = nullptr,
+                     .lookup = arguments.drafts.lookup,
+                     .mtp = arguments.drafts.mtp};
   if (manifest.chat) {
     Result<ChatTemplate> loaded = service->text->chatTemplate({});
     if (!loaded)

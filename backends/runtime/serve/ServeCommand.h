@@ -2,6 +2,7 @@
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_SERVECOMMAND_H
 #define MICA_BACKENDS_RUNTIME_SERVE_SERVECOMMAND_H
 
+#include "backends/runtime/engine/GenerationSettings.h"
 #include "backends/runtime/engine/Model.h"
 #include "backends/runtime/serve/HttpExchange.h"
 
@@ -25,7 +26,8 @@ struct ServeArguments {
   int64_t requestTimeout = 0;                                       ///< seconds; 0: none
   int64_t ssePingInterval = 15; ///< seconds; see Completion::start
   int64_t drainSeconds = 30;
-  bool logPrompts = false; ///< see Completion::start
+  bool logPrompts = false;   ///< see Completion::start
+  GenerationSettings drafts; ///< `lookup` and `mtp` of all requests
 };
 
 using ModelLoader = std::function<Result<std::unique_ptr<Model>>()>;
