@@ -168,9 +168,9 @@ private:
   std::vector<Tokens> prompts; ///< the tokens that fill the depth
 };
 
-/// The minimum number of bytes that the test reads: all weights once per call of the model, the part
-/// of the caches that the rows of each call attend to, and of states of fixed size what is also in
-/// a checkpoint.
+/// The minimum number of bytes that the test reads: all weights once per call of the model, the
+/// part of the caches that the rows of each call attend to, and of states of fixed size what is
+/// also in a checkpoint.
 double bytesOf(const BenchTest &t, const Manifest &manifest, int64_t calls) {
   const Manifest::Cost &cost = manifest.cost;
   double seen = static_cast<double>(positionsBefore(t)) + static_cast<double>(t.tokens) / 2;

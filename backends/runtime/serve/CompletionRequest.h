@@ -34,9 +34,9 @@ struct CompletionRequest {
 struct ServedModel {
   std::string name; ///< accepted value of the field `model`
   const Manifest &manifest;
-  const ProgramTokenizer *text;     ///< null: the program has no tokenizer
-  const ChatTemplate *chatTemplate; ///< null: the program has no chat template
-  AnswerFormat answers = {};        ///< of the chat template
+  const ProgramTokenizer *text;                 ///< null: the program has no tokenizer
+  const ChatTemplate *chatTemplate;             ///< null: the program has no chat template
+  AnswerFormat answers = {};                    ///< of the chat template
   std::optional<int64_t> lookup = {}, mtp = {}; ///< settings of every request
 };
 
