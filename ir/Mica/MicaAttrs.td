@@ -236,9 +236,9 @@ def Mica_BlockType : Mica_QuantizedType<"Block"> {
     bits, a scale and optionally an offset per block, and optionally integer sub-scales and sub-offsets for each group
     of 16 or 32 elements.
     Element i of a block is `scale * scales[i / group] * level(code[i]) + sign * offset * offsets[i / group]`, in f32.
-    The sign, 1 or -1, is part of the format. `ir/Quantize/BlockFormats.h` describes every format; docs/gguf.md has a
-    table. Formats with names of GGUF types (`q8_0`, `q4_k`, ...) hold the blocks of a file bit for bit. `int8_g32`,
-    `int6_g32` and `int4_g32` are Mica's own, quantized from floating-point weights.
+    The sign is -1 for `q2_k`, `q4_k`, `q5_k` and `int4_g32`, else 1. `ir/Quantize/BlockFormats.h` describes every
+    format; docs/gguf.md has a table. Formats with names of GGUF types (`q8_0`, `q4_k`, ...) hold the blocks of a file
+    bit for bit. `int8_g32`, `int6_g32` and `int4_g32` are Mica's own, quantized from floating-point weights.
 
     Activations multiplied by such a weight are of `!mica.int_rows`, bf16 or f32. With bf16 activations, the elements of
     the weight are rounded to bf16 as well, also if `mica.prompt_rows` is `"exact"`.

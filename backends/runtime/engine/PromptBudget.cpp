@@ -4,16 +4,17 @@
 
 namespace mica::rt {
 
-int64_t PromptBudget::rows(size_t numDecoding, size_t numPrompts) const {
+int64_t PromptBudget::rows(size_t numDecoding, size_t numPrompts, bool joined) const {
   if (numDecoding == 0)
     return maxRows;
+  int64_t min = joined && rowsPerSecond > 0 ? 1 : minRows;
   // Below 1, because times vary.
   constexpr double decodeShare = 0.8, maxFactor = 4;
   double prompts = static_cast<double>(numPrompts) / static_cast<double>(numDecoding);
   double share = decodeShare * std::clamp(prompts, 1.0, maxFactor);
   double affordable = share * decodeSeconds * rowsPerSecond;
   return std::min(maxRows,
-                  static_cast<int64_t>(std::clamp<double>(affordable, static_cast<double>(minRows),
+                  static_cast<int64_t>(std::clamp<double>(affordable, static_cast<double>(min),
                                                           static_cast<double>(maxRows))));
 }
 
@@ -23,11 +24,28 @@ static double smoothed(double mean, double newest) {
   return mean == 0 ? newest : mean + weight * (newest - mean);
 }
 
-void PromptBudget::addDecode(double seconds) { decodeSeconds = smoothed(decodeSeconds, seconds); }
+bool PromptBudget::knowsDecode(size_t numDecoding) const {
+  constexpr int64_t maxJoined = 32;
+  return decodeSeconds > 0 && numMeasured == numDecoding && numJoinedSince < maxJoined;
+}
+
+void PromptBudget::addDecode(size_t numDecoding, double seconds) {
+  decodeSeconds = smoothed(numMeasured == numDecoding ? decodeSeconds : 0, seconds);
+  numMeasured = numDecoding;
+  numJoinedSince = 0;
+}
 
 void PromptBudget::addPrompt(int64_t rows, double seconds) {
   if (rows > 0 && seconds > 0)
     rowsPerSecond = smoothed(rowsPerSecond, static_cast<double>(rows) / seconds);
+}
+
+void PromptBudget::addJoined(int64_t numDecoded, int64_t rows, double seconds) {
+  ++numJoinedSince;
+  // A row of a prompt takes no more than the average row, to whose time reading the weights is
+  // added. The lower bound keeps noise from making rows look free.
+  double average = seconds * static_cast<double>(rows) / static_cast<double>(numDecoded + rows);
+  addPrompt(rows, std::clamp(seconds - decodeSeconds, average / 4, average));
 }
 
 } // namespace mica::rt

@@ -7,6 +7,9 @@
 // weights would decode for one or two requests. Requests that wait for a slot have no influence,
 // however many there are.
 //
+// If prompts join the call that decodes, the time of decoding alone is measured in a call without
+// prompts whenever the number of decoding requests has changed, and from time to time.
+//
 // How texts are computed does not depend on it: results do not depend on how prompts are split.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_PROMPTBUDGET_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_PROMPTBUDGET_H
@@ -25,18 +28,26 @@ public:
   explicit PromptBudget(int64_t maxRows) : maxRows(maxRows) {}
 
   /// The number of rows for prompts, in [1, maxRows], if a step decodes for `numDecoding` requests
-  /// and can compute the prompts of `numPrompts`.
-  int64_t rows(size_t numDecoding, size_t numPrompts) const;
+  /// and can compute the prompts of `numPrompts`. `joined`: in the call that decodes, where few
+  /// rows cost little, since the weights are read anyway.
+  int64_t rows(size_t numDecoding, size_t numPrompts, bool joined = false) const;
 
-  /// A step took `seconds` to decode.
-  void addDecode(double seconds);
-  /// A step that also decodes took `seconds` for `rows` rows of prompts.
+  /// Whether the time to decode for `numDecoding` requests has been measured recently. If it has
+  /// not, the next call should only decode.
+  bool knowsDecode(size_t numDecoding) const;
+  /// A call without prompts, or several, took `seconds` to decode for `numDecoding` requests.
+  void addDecode(size_t numDecoding, double seconds);
+  /// A step that also decodes took `seconds` for `rows` rows of prompts in calls of their own.
   void addPrompt(int64_t rows, double seconds);
+  /// A call took `seconds` for `numDecoded` rows of decoding and `rows` rows of prompts.
+  void addJoined(int64_t numDecoded, int64_t rows, double seconds);
 
 private:
   int64_t maxRows;
-  double decodeSeconds = 0; ///< Of recent steps; 0: unknown.
-  double rowsPerSecond = 0; ///< In recent calls beside decoding; 0: unknown.
+  double decodeSeconds = 0;   ///< Of recent steps; 0: unknown.
+  double rowsPerSecond = 0;   ///< In recent calls beside decoding; 0: unknown.
+  size_t numMeasured = 0;     ///< The number of requests that `decodeSeconds` is for.
+  int64_t numJoinedSince = 0; ///< Calls with joined prompts since it was measured.
 };
 
 } // namespace mica::rt

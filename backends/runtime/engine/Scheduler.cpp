@@ -165,7 +165,8 @@ bool Scheduler::step() {
       decode();
   } else {
     decode();
-    computePrompts();
+    if (numDecoding == 0 || !joinsPrompts())
+      computePrompts();
   }
   std::lock_guard lock(inbox.mutex);
   return !waiting.empty() || !inbox.submitted.empty() ||
@@ -339,7 +340,7 @@ int64_t Scheduler::promptRowsOfStep() const {
       ++free;
     else if (slot.task->isPrompt())
       ++numPrompts;
-  return budget.rows(numDecoding, numPrompts + std::min(free, waiting.size()));
+  return budget.rows(numDecoding, numPrompts + std::min(free, waiting.size()), joinsPrompts());
 }
 
 /// Queues up to `maxRows` rows of a prompt, and of the following ones if they may share a call.
@@ -390,13 +391,51 @@ void Scheduler::decode() {
     if (decodes(slots[s]) && !queueNewest(s))
       break;
   }
-  runDecode();
+  auto numDecoded = static_cast<int64_t>(rows.size());
+  if (joinsPrompts() && numDecoded > 0 && !session->atMemoryLimit() &&
+      (!options.limitPromptTime || budget.knowsDecode(numDecoding)))
+    joinPrompts();
+  int64_t numJoined = static_cast<int64_t>(rows.size()) - numDecoded;
+  if (runDecode() == 0)
+    numJoined = 0;
   double seconds = secondsSince(start) - (session->recomputeSeconds() - recomputed);
-  counted.decodeSeconds += seconds;
-  budget.addDecode(seconds);
+  if (numJoined == 0) {
+    counted.decodeSeconds += seconds;
+    budget.addDecode(numDecoding, seconds);
+    return;
+  }
+  counted.promptTokens += numJoined;
+  double promptShare = static_cast<double>(numJoined) / static_cast<double>(numDecoded + numJoined);
+  counted.promptSeconds += seconds * promptShare;
+  counted.decodeSeconds += seconds * (1 - promptShare);
+  budget.addJoined(numDecoded, numJoined, seconds);
 }
 
-void Scheduler::runDecode() { counted.decodeCalls += run() > 0; }
+bool Scheduler::joinsPrompts() const {
+  return options.promptsJoinDecode && !options.promptsFirst && !loaded.manifest().dependsOnRole;
+}
+
+/// Queues rows of prompts after those of decoding, within the row budget of a step.
+void Scheduler::joinPrompts() {
+  int64_t maxRows = static_cast<int64_t>(rows.size()) + promptRowsOfStep();
+  while (std::optional<size_t> slot = promptSlot()) {
+    Task &task = *slots[*slot].task;
+    if (!isWanted(task)) {
+      end(*slot, Finish::Canceled);
+      continue;
+    }
+    task.turn = turns++;
+    if (!queuePrompt(*slot, maxRows) || !options.promptsShareCalls)
+      return;
+  }
+}
+
+/// Computes the queued rows. Returns their number.
+int64_t Scheduler::runDecode() {
+  int64_t computed = run();
+  counted.decodeCalls += computed > 0;
+  return computed;
+}
 
 /// Drafts tokens after the newest one of each text in progress, at most `maxDrafts` for each: by
 /// prompt lookup, which costs nothing, else by the multi-token prediction head. Nothing is drafted

@@ -3,7 +3,7 @@
 // then each step computes the newest token of every text in progress and what has been drafted
 // after it.
 //
-// The arithmetic of a row depends on the role of its position, prefill or decode (RowRole.h), so
+// If the arithmetic of a row depends on the role of its position, prefill or decode (RowRole.h),
 // the two never share a call of the model. The results of a row do not depend on the other rows of
 // its call, so a text does not depend on other requests.
 //
@@ -37,6 +37,9 @@ public:
     int64_t promptRows = 512;
     /// Allows one call to compute rows of several prompts, which needs fewer calls.
     bool promptsShareCalls = false;
+    /// Computes rows of prompts in the call that decodes, if the arithmetic does not depend on the
+    /// role: the weights are then read once for both.
+    bool promptsJoinDecode = false;
     /// Decodes only if there is no prompt to compute: a step is one call for prompts, or decodes.
     /// Otherwise each step decodes first and then computes prompts within the row budget.
     bool promptsFirst = false;
@@ -122,7 +125,9 @@ private:
   void queuePrompts(size_t first, int64_t maxRows);
   bool queuePrompt(size_t slot, int64_t maxRows);
   void decode();
-  void runDecode();
+  int64_t runDecode();
+  bool joinsPrompts() const;
+  void joinPrompts();
   Status draft(int64_t maxDrafts);
   bool queueNewest(size_t slot);
   bool queue(const Row &row);

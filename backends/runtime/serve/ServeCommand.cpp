@@ -138,6 +138,7 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
                           {.slots = *sequences,
                            .promptRows = chunk,
                            .promptsShareCalls = true,
+                           .promptsJoinDecode = true,
                            .limitPromptTime = true,
                            .checkpointBytes = *checkpoints},
                           static_cast<size_t>(arguments.queue));

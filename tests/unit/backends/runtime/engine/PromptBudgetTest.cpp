@@ -23,7 +23,7 @@ TEST(PromptBudgetTest, BeginsWithTheMinimum) {
 int64_t settled(double fixed, double perRow, size_t numDecoding, size_t numPrompts) {
   PromptBudget budget(maxRows);
   for (int step = 0; step < 200; ++step) {
-    budget.addDecode(0.01);
+    budget.addDecode(numDecoding, 0.01);
     int64_t rows = budget.rows(numDecoding, numPrompts);
     budget.addPrompt(rows, fixed + perRow * static_cast<double>(rows));
   }
@@ -51,12 +51,44 @@ TEST(PromptBudgetTest, MorePromptsThanDecodingGetMoreTime) {
 TEST(PromptBudgetTest, FollowsTheTimesOfRecentSteps) {
   PromptBudget budget(maxRows);
   budget.addPrompt(100, .01);
-  budget.addDecode(.01);
+  budget.addDecode(1, .01);
   EXPECT_EQ(budget.rows(1, 1), 100 * 8 / 10);
   for (int step = 0; step < 50; ++step)
-    budget.addDecode(.02);
+    budget.addDecode(1, .02);
   EXPECT_NEAR(static_cast<double>(budget.rows(1, 1)), 160, 1);
   budget.addPrompt(0, .01);
   EXPECT_NEAR(static_cast<double>(budget.rows(1, 1)), 160, 1) << "a step without rows says nothing";
+}
+
+/// The rows that join the decoding for 4 requests after many calls, if a call takes `fixed` plus
+/// `perRow` seconds for each row.
+int64_t settledJoined(double fixed, double perRow, size_t numPrompts) {
+  PromptBudget budget(maxRows);
+  for (int call = 0; call < 200; ++call) {
+    if (!budget.knowsDecode(4))
+      budget.addDecode(4, fixed + 4 * perRow);
+    int64_t rows = budget.rows(4, numPrompts, /*joined=*/true);
+    budget.addJoined(4, rows, fixed + perRow * static_cast<double>(4 + rows));
+  }
+  return budget.rows(4, numPrompts, /*joined=*/true);
+}
+
+TEST(PromptBudgetTest, JoinedPromptsTakeAboutTheTimeOfDecoding) {
+  // .8 of .01 + .004 s.
+  EXPECT_NEAR(settledJoined(.01, .001, 1), 11, 1);
+  EXPECT_NEAR(settledJoined(.01, .001, 8), 22, 1);
+  EXPECT_NEAR(settledJoined(0, .001, 1), 3, 1) << "fewer than the minimum of calls of their own";
+}
+
+TEST(PromptBudgetTest, MeasuresDecodingAloneIfItsRequestsChangeAndFromTimeToTime) {
+  PromptBudget budget(maxRows);
+  EXPECT_FALSE(budget.knowsDecode(4));
+  budget.addDecode(4, .01);
+  EXPECT_TRUE(budget.knowsDecode(4));
+  EXPECT_FALSE(budget.knowsDecode(5));
+  int calls = 0;
+  for (; budget.knowsDecode(4); ++calls)
+    budget.addJoined(4, 8, .02);
+  EXPECT_EQ(calls, 32);
 }
 } // namespace

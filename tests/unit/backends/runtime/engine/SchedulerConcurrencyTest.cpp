@@ -49,6 +49,7 @@ TEST_P(ConcurrencyTest, ConcurrentRequestsChangeNoToken) {
     Scheduler::Options options{.slots = 1 + static_cast<int64_t>(random() % 4),
                                .promptRows = 1 + static_cast<int64_t>(random() % 7),
                                .promptsShareCalls = random() % 2 == 0,
+                               .promptsJoinDecode = random() % 2 == 0,
                                .promptsFirst = random() % 2 == 0};
     open(options);
     struct Sent {

@@ -319,6 +319,69 @@ TEST_F(SchedulerTest, LimitsPromptsBesideDecoding) {
     EXPECT_LE(call.rows.size(), most);
 }
 
+TEST_F(SchedulerTest, PromptsJoinTheCallThatDecodes) {
+  open({.slots = 3, .promptRows = 6, .promptsShareCalls = true, .promptsJoinDecode = true});
+  Recorder text, first, second;
+  submit(request({1, 5}, 4), text);
+  scheduler->step();
+  submit(request({9, 8, 7}, 2), first);
+  submit(request({4, 3, 2, 6}, 2), second);
+  int32_t newest = text.tokens[0];
+  fakeCalls.clear();
+  scheduler->step();
+  EXPECT_THAT(calls(), ElementsAre(ElementsAre(Row{newest, 0, 2}, Row{9, 1, 0}, Row{8, 1, 1},
+                                               Row{7, 1, 2}, Row{4, 2, 0}, Row{3, 2, 1})))
+      << "at most six rows";
+  EXPECT_EQ(text.tokens.size(), 2u);
+  EXPECT_EQ(first.tokens.size(), 1u);
+  EXPECT_EQ(scheduler->totals().promptTokens, 2 + 5);
+  scheduler->step();
+  EXPECT_EQ(fakeCalls.size(), 2u);
+  finishAll();
+  EXPECT_EQ(text.tokens, fakeContinuation({1, 5}, 4));
+  EXPECT_EQ(first.tokens, fakeContinuation({9, 8, 7}, 2));
+  EXPECT_EQ(second.tokens, fakeContinuation({4, 3, 2, 6}, 2));
+}
+
+class DependingOnRoleTest : public SchedulerFixture {
+  std::string manifest() const override { return dependingOnRole(fakeManifest()); }
+};
+
+TEST_F(DependingOnRoleTest, PromptsDoNotJoin) {
+  open({.slots = 2, .promptRows = 6, .promptsShareCalls = true, .promptsJoinDecode = true});
+  Recorder text, other;
+  submit(request({1, 5}, 4), text);
+  scheduler->step();
+  submit(request({9, 8, 7}, 2), other);
+  fakeCalls.clear();
+  scheduler->step();
+  ASSERT_EQ(fakeCalls.size(), 2u);
+  EXPECT_EQ(fakeCalls[0].role, RowRole::Decode);
+  EXPECT_EQ(fakeCalls[1].role, RowRole::Prompt);
+}
+
+// The time of decoding alone is measured before prompts join it.
+TEST_F(SchedulerTest, LimitsPromptsThatJoin) {
+  constexpr int64_t least = PromptBudget::minRows;
+  open({.slots = 2,
+        .promptRows = 2 * least,
+        .promptsShareCalls = true,
+        .promptsJoinDecode = true,
+        .limitPromptTime = true});
+  Recorder text, other;
+  submit(request({1, 2}, 9), text);
+  scheduler->step();
+  submit(request(Tokens(least + 4, 5), 1), other);
+  fakeCalls.clear();
+  scheduler->step();
+  scheduler->step();
+  ASSERT_EQ(fakeCalls.size(), 2u);
+  EXPECT_EQ(fakeCalls[0].rows.size(), 1u);
+  EXPECT_EQ(fakeCalls[1].rows.size(), 1u + least);
+  finishAll();
+  EXPECT_EQ(other.tokens, fakeContinuation(Tokens(least + 4, 5), 1));
+}
+
 class LongContextTest : public SchedulerFixture {
   std::string manifest() const override { return fakeManifest("", fakeVocab, 1000); }
 };

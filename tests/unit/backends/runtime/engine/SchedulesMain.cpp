@@ -1,9 +1,9 @@
 // mica-schedules PROGRAM SEED COUNT: checks that a request's logits are bit-identical to those of
-// the request alone, in COUNT random schedules: 1 to 64 sequences, 1 to 3 threads, any prefill
-// chunk size, all ways to schedule prompts, requests that join, wait, are canceled, draft tokens,
-// and find a part of their prompt in a cache or a checkpoint: the beginning of another prompt, or
-// the conversation up to an earlier answer. Prints the first difference and exits with 1, or prints
-// how much was compared.
+// the request alone, in at least COUNT random schedules: 1 to 64 sequences, 1 to 3 threads, any
+// prefill chunk size, all ways to schedule prompts, requests that join, wait, are canceled, draft
+// tokens, and find a part of their prompt in a cache or a checkpoint: the beginning of another
+// prompt, or the conversation up to an earlier answer. Prints the first difference and exits with
+// 1, or prints how much was compared.
 #include "backends/cpu/device/CpuDevice.h"
 #include "backends/runtime/abi/KernelStack.h"
 #include "backends/runtime/engine/Scheduler.h"
@@ -87,6 +87,7 @@ Scheduler::Options randomOptions(std::mt19937 &random) {
   options.slots = 1 + static_cast<int64_t>(random() % (random() % 2 ? 8 : 64));
   options.promptRows = random() % 2 ? chunkAlone : 1 + static_cast<int64_t>(random() % chunkAlone);
   options.promptsShareCalls = random() % 4 > 0;
+  options.promptsJoinDecode = random() % 4 > 0;
   options.promptsFirst = random() % 4 == 0;
   options.limitPromptTime = random() % 4 > 0;
   if (random() % 2)
@@ -136,7 +137,10 @@ int main(int argc, char **argv) {
     alone.push_back(answerAlone(first, requests[i]));
   }
   int64_t compared = 0, canceled = 0, reused = 0;
-  for (int round = 0; round < std::atoi(argv[3]); ++round) {
+  // What a few schedules cover is a matter of luck, and of time: more follow if it is not enough.
+  const int64_t wanted = std::atoi(argv[3]), max = 20 * wanted;
+  auto isEnough = [&] { return compared > 100 * wanted && canceled > 0 && reused > 10 * wanted; };
+  for (int64_t round = 0; round < wanted || (round < max && !isEnough()); ++round) {
     Scheduler::Options options = randomOptions(random);
     size_t threads = 1 + random() % maxThreads;
     auto scheduler = orDie(Scheduler::create(*models[threads - 1], options));
