@@ -583,11 +583,11 @@ def SpecializePhases : Pass<"mica-specialize-phases", "::mlir::ModuleOp"> {
     and there is no `f_medium`.
 
     The arithmetic of a row depends on its role, never on the number of rows in its call. In modules with
-    block-quantized weights the roles are computed differently, unless the activations of prompts have the type of those
-    in decode (`exact=int16`, see `mica-assign-prompt-rows`). Then each role has its own functions: `f =>
-    f_decode_small, f_decode_medium, f_decode_large` with `mica.row_role = "decode"` for sampled and drafted tokens, and
+    block-quantized weights the roles are computed differently, so each has its own functions: `f => f_decode_small,
+    f_decode_medium, f_decode_large` with `mica.row_role = "decode"` for sampled and drafted tokens, and
     `f_prompt_medium, f_prompt_large` with `mica.row_role = "prompt"`, where `f_prompt_medium` also handles short
-    prompts.
+    prompts. If activations of prompts have the type of those in decode (`exact=int16`, see `mica-assign-prompt-rows`),
+    the roles are computed alike, and share functions.
 
     The functions of a multi-token prediction head, which have `mica.row_role = "draft"`, keep that role: `f => f_small,
     f_medium, f_large`.
