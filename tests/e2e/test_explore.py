@@ -969,7 +969,7 @@ class Diff(Case):
 
     def test_programs(self):
         """Manifests, and on request KL divergence and speed."""
-        a, b = program(BUNDLED / "minimind-dense").path, program(BUNDLED / "minimind-dense", "--weights", "int8").path
+        a, b = program(BUNDLED / "minimind-dense").path, program(BUNDLED / "minimind-dense", "--weights", "int8", "--rows", "int8").path
         text = pathlib.Path(harness.folder("diff")) / "text.txt"
         text.write_text("1 + 2\n" * 40, encoding="utf-8")
         diff = json.loads(self.diff(a, b, "--json", "--text", text, "--bench").stdout)

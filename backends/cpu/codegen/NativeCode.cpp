@@ -21,23 +21,12 @@ using namespace llvm;
 
 namespace mica::cpu {
 
-/// Turns off the pass that balances chains of integer additions, (a + b) + c to a + (b + c). The
-/// kernels add to as many accumulators as there are registers, so that no chain is critical, and
-/// each additional temporary value is spilled: products of 16-bit activations take 5 % more time.
-static void keepChainsOfAdditions() {
-  auto &options = cl::getRegisteredOptions();
-  auto option = options.find("x86-machine-combiner");
-  if (option != options.end())
-    option->second->addOccurrence(0, option->second->ArgStr, "false");
-}
-
 Expected<std::unique_ptr<TargetMachine>> createTargetMachine(const TargetDescription &target) {
   static std::once_flag initialized;
   std::call_once(initialized, [] {
     InitializeNativeTarget();
     InitializeNativeTargetAsmPrinter();
     InitializeNativeTargetAsmParser();
-    keepChainsOfAdditions();
   });
   std::string message;
   Triple triple(kTriple);
@@ -114,7 +103,19 @@ void optimize(Module &module, TargetMachine &machine, PassInstrumentationCallbac
   builder.buildPerModuleDefaultPipeline(OptimizationLevel::O3).run(module, modules);
 }
 
+/// Turns off the pass that balances chains of integer additions, (a + b) + c to a + (b + c). The
+/// kernels add to as many accumulators as there are registers, so that no chain is critical, and
+/// each additional temporary value is spilled: products of 16-bit activations take 5 % more time.
+static void keepChainsOfAdditions() {
+  auto &options = cl::getRegisteredOptions();
+  auto option = options.find("x86-machine-combiner");
+  if (option != options.end())
+    static_cast<cl::opt<bool> *>(option->second)->setValue(false);
+}
+
 Expected<SmallString<0>> emit(Module &module, TargetMachine &machine, CodeGenFileType type) {
+  // For each module, because the option may have been reset in between.
+  keepChainsOfAdditions();
   SmallString<0> bytes;
   raw_svector_ostream stream(bytes);
   legacy::PassManager passes;

@@ -6,8 +6,10 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/AsmParser/Parser.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -39,6 +41,36 @@ TEST(NativeCode, ListsUndefinedSymbols) {
   EXPECT_FALSE(bool(checkUndefinedSymbols(bytes, {"a", "b", "c"})));
   EXPECT_EQ(toString(checkUndefinedSymbols(bytes, {"a"})),
             "the model's code calls b, which no program has");
+}
+
+// Two chains of additions, of which one is not balanced into a tree: a balanced one needs another
+// register.
+TEST(NativeCode, KeepsTheOrderOfAdditions) {
+  LLVMContext context;
+  SMDiagnostic diagnostic;
+  std::unique_ptr<Module> module = parseAssemblyString(
+      "define <8 x i32> @sum(<8 x i32> %a, <8 x i32> %b, <8 x i32> %c, <8 x i32> %d) {\n"
+      "  %1 = add <8 x i32> %a, %b\n  %2 = add <8 x i32> %1, %c\n  %3 = add <8 x i32> %2, %d\n"
+      "  ret <8 x i32> %3 }",
+      diagnostic, context);
+  ASSERT_TRUE(module);
+  auto machine = cantFail(createTargetMachine(cantFail(describeTarget("x86-64-v3"))));
+  module->setDataLayout(machine->createDataLayout());
+  module->setTargetTriple(machine->getTargetTriple());
+  for (Function &function : *module)
+    function.addFnAttr("target-features", "+avx2");
+  auto &options = cl::getRegisteredOptions();
+  ASSERT_TRUE(options.contains("x86-machine-combiner"));
+  for (int time = 0; time < 2; ++time) {
+    std::unique_ptr<Module> copy = CloneModule(*module);
+    std::string code(cantFail(emit(*copy, *machine, CodeGenFileType::AssemblyFile)));
+    size_t first = code.find("vpaddd"), second = code.find("vpaddd", first + 1);
+    ASSERT_NE(second, code.npos) << code;
+    // The sum so far is an operand of each addition.
+    EXPECT_THAT(code.substr(first, 40), testing::HasSubstr("%ymm1, %ymm0, %ymm0")) << code;
+    EXPECT_EQ(code.find("vpaddd\t%ymm3, %ymm2"), code.npos) << code;
+    cl::ResetAllOptionOccurrences();
+  }
 }
 
 TEST(NativeCode, RefusesNonObjects) {
