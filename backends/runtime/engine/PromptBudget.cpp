@@ -7,7 +7,7 @@ namespace mica::rt {
 int64_t PromptBudget::rows(size_t numDecoding, size_t numPrompts, bool joined) const {
   if (numDecoding == 0)
     return maxRows;
-  int64_t min = joined && rowsPerSecond > 0 ? 1 : minRows;
+  int64_t min = std::min(maxRows, joined && rowsPerSecond > 0 ? 1 : minRows);
   // Below 1, because times vary.
   constexpr double decodeShare = 0.8, maxFactor = 4;
   double prompts = static_cast<double>(numPrompts) / static_cast<double>(numDecoding);

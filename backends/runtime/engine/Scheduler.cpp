@@ -165,7 +165,7 @@ bool Scheduler::step() {
       decode();
   } else {
     decode();
-    if (numDecoding == 0 || !joinsPrompts())
+    if (!promptsAreDone)
       computePrompts();
   }
   std::lock_guard lock(inbox.mutex);
@@ -373,6 +373,7 @@ void Scheduler::decode() {
   auto decodes = [](const Slot &slot) { return slot.task && slot.task->decodes(); };
   int64_t active = std::count_if(slots.begin(), slots.end(), decodes);
   numDecoding = static_cast<size_t>(active);
+  promptsAreDone = false;
   if (active == 0)
     return;
   auto start = std::chrono::steady_clock::now();
@@ -392,12 +393,14 @@ void Scheduler::decode() {
       break;
   }
   auto numDecoded = static_cast<int64_t>(rows.size());
-  if (joinsPrompts() && numDecoded > 0 && !session->atMemoryLimit() &&
-      (!options.limitPromptTime || budget.knowsDecode(numDecoding)))
+  // Otherwise prompts have calls of their own: a call that is nearly full has no room for them.
+  promptsAreDone = joinsPrompts() && numDecoded > 0 && !session->atMemoryLimit() &&
+                   numDecoded + PromptBudget::minRows <= options.promptRows;
+  if (promptsAreDone && (!options.limitPromptTime || budget.knowsDecode(numDecoding)))
     joinPrompts();
   int64_t numJoined = static_cast<int64_t>(rows.size()) - numDecoded;
   if (runDecode() == 0)
-    numJoined = 0;
+    return;
   double seconds = secondsSince(start) - (session->recomputeSeconds() - recomputed);
   if (numJoined == 0) {
     counted.decodeSeconds += seconds;

@@ -155,6 +155,8 @@ private:
   uint64_t uses = 0;  ///< Requests that have ended in a slot.
   PromptBudget budget;
   size_t numDecoding = 0; ///< The number of requests that the current step decodes for.
+  /// Prompts have joined the call that decodes, or are left out to measure its time.
+  bool promptsAreDone = false;
 
   /// Requests and cancellations from other threads.
   struct Inbox {

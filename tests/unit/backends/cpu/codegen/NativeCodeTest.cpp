@@ -43,8 +43,7 @@ TEST(NativeCode, ListsUndefinedSymbols) {
             "the model's code calls b, which no program has");
 }
 
-// Two chains of additions, of which one is not balanced into a tree: a balanced one needs another
-// register.
+// A chain of additions is not balanced into a tree, which needs another register.
 TEST(NativeCode, KeepsTheOrderOfAdditions) {
   LLVMContext context;
   SMDiagnostic diagnostic;

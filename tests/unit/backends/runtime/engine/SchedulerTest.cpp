@@ -320,27 +320,41 @@ TEST_F(SchedulerTest, LimitsPromptsBesideDecoding) {
 }
 
 TEST_F(SchedulerTest, PromptsJoinTheCallThatDecodes) {
-  open({.slots = 3, .promptRows = 6, .promptsShareCalls = true, .promptsJoinDecode = true});
+  open({.slots = 3, .promptRows = 12, .promptsShareCalls = true, .promptsJoinDecode = true});
   Recorder text, first, second;
   submit(request({1, 5}, 4), text);
   scheduler->step();
   submit(request({9, 8, 7}, 2), first);
-  submit(request({4, 3, 2, 6}, 2), second);
+  submit(request({4, 3, 2, 6, 1, 8, 5, 9, 7}, 2), second);
   int32_t newest = text.tokens[0];
   fakeCalls.clear();
   scheduler->step();
-  EXPECT_THAT(calls(), ElementsAre(ElementsAre(Row{newest, 0, 2}, Row{9, 1, 0}, Row{8, 1, 1},
-                                               Row{7, 1, 2}, Row{4, 2, 0}, Row{3, 2, 1})))
-      << "at most six rows";
+  EXPECT_THAT(calls(),
+              ElementsAre(ElementsAre(Row{newest, 0, 2}, Row{9, 1, 0}, Row{8, 1, 1}, Row{7, 1, 2},
+                                      Row{4, 2, 0}, Row{3, 2, 1}, Row{2, 2, 2}, Row{6, 2, 3},
+                                      Row{1, 2, 4}, Row{8, 2, 5}, Row{5, 2, 6}, Row{9, 2, 7})))
+      << "at most twelve rows";
   EXPECT_EQ(text.tokens.size(), 2u);
   EXPECT_EQ(first.tokens.size(), 1u);
-  EXPECT_EQ(scheduler->totals().promptTokens, 2 + 5);
+  EXPECT_EQ(scheduler->totals().promptTokens, 2 + 11);
   scheduler->step();
   EXPECT_EQ(fakeCalls.size(), 2u);
   finishAll();
   EXPECT_EQ(text.tokens, fakeContinuation({1, 5}, 4));
   EXPECT_EQ(first.tokens, fakeContinuation({9, 8, 7}, 2));
-  EXPECT_EQ(second.tokens, fakeContinuation({4, 3, 2, 6}, 2));
+  EXPECT_EQ(second.tokens, fakeContinuation({4, 3, 2, 6, 1, 8, 5, 9, 7}, 2));
+}
+
+TEST_F(SchedulerTest, PromptsDoNotJoinAFullCall) {
+  constexpr int64_t most = PromptBudget::minRows;
+  open({.slots = 2, .promptRows = most, .promptsShareCalls = true, .promptsJoinDecode = true});
+  Recorder text, other;
+  submit(request({1, 5}, 4), text);
+  scheduler->step();
+  submit(request({9, 8, 7}, 2), other);
+  fakeCalls.clear();
+  scheduler->step();
+  EXPECT_THAT(calls(), ElementsAre(testing::SizeIs(1), testing::SizeIs(3)));
 }
 
 class DependingOnRoleTest : public SchedulerFixture {
@@ -348,7 +362,7 @@ class DependingOnRoleTest : public SchedulerFixture {
 };
 
 TEST_F(DependingOnRoleTest, PromptsDoNotJoin) {
-  open({.slots = 2, .promptRows = 6, .promptsShareCalls = true, .promptsJoinDecode = true});
+  open({.slots = 2, .promptRows = 16, .promptsShareCalls = true, .promptsJoinDecode = true});
   Recorder text, other;
   submit(request({1, 5}, 4), text);
   scheduler->step();
