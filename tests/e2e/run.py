@@ -72,10 +72,11 @@ def write_junit(path, results):
 
 def show(result):
     name, kind, text, seconds = result
+    # Tests that run meanwhile may redirect sys.stdout.
     if kind == "failed":
-        print(f"\nFAILED {name} ({seconds:.1f} s)\n{text}", flush=True)
+        print(f"\nFAILED {name} ({seconds:.1f} s)\n{text}", file=sys.__stdout__, flush=True)
     elif kind == "skipped":
-        print(f"SKIPPED {name}: {text}", flush=True)
+        print(f"SKIPPED {name}: {text}", file=sys.__stdout__, flush=True)
 
 
 def main():
