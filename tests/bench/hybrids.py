@@ -58,7 +58,7 @@ def compared(shape, test, args):
 def over_bytes(near, far):
     """By how much more than its bytes a token takes more time at the larger depth; both are engines.Sample."""
     seconds = near.tokens_per_s / far.tokens_per_s
-    read = (far.gb_per_s / far.tokens_per_s) / (near.gb_per_s / near.tokens_per_s)
+    read = seconds * (far.gb_per_s / near.gb_per_s)
     return {"time": seconds, "bytes": read, "time over bytes": seconds / read}
 
 
