@@ -74,6 +74,22 @@ def edited(source, target, config=None, tensors=None):
     return target
 
 
+def with_tokenizer(source, target, other, files, seed, **config):
+    """A copy of the folder `source`, changed by `config`, with `files` of the folder `other`, its vocabulary size, and random embeddings and
+    head of that size."""
+    size = config_of(other)["vocab_size"]
+
+    def resized(tensors):
+        rng = np.random.default_rng(seed)
+        for name in ("lm_head.weight", "model.embed_tokens.weight"):
+            tensors[name] = rng.standard_normal((size, tensors[name].shape[1])).astype("<f4")
+
+    edited(source, target, lambda values: values.update(vocab_size=size, **config), resized)
+    for name in files:
+        shutil.copy(os.path.join(other, name), target)
+    return target
+
+
 def _delta_net(c):
     """A gated delta net of Qwen3.5."""
     h, heads = c["hidden_size"], c["linear_num_value_heads"]

@@ -43,18 +43,8 @@ def predictable(folder, noise):
 
 def with_a_tokenizer():
     """The model with more tokens, and the tokenizer of a bundled model."""
-    def make():
-        def more_rows(tensors):
-            rng = np.random.default_rng(3)
-            for name in ("lm_head.weight", "model.embed_tokens.weight"):
-                tensors[name] = rng.standard_normal((512, tensors[name].shape[1])).astype("<f4")
-
-        made = checkpoint.edited(FOLDER, pathlib.Path(harness.folder("mtp-served"), "model"), lambda c: c.update(vocab_size=512), more_rows)
-        for name in ("tokenizer.json", "tokenizer_config.json"):
-            shutil.copy(BUNDLED / "minimind-dense" / name, made)
-        return made
-
-    return harness.once("mtp-served", make)
+    return harness.once("mtp-served", lambda: checkpoint.with_tokenizer(
+        FOLDER, pathlib.Path(harness.folder("mtp-served"), "model"), BUNDLED / "minimind-dense", ("tokenizer.json", "tokenizer_config.json"), 3))
 
 
 def counted(built, prompts, n, *arguments):

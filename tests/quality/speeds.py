@@ -5,8 +5,8 @@ docs/speeds.json and, from it, the columns of the page.
     speeds.py WORK --mica MICA --llama BIN [--rounds 5] [--docs DIR]
 
 The arguments are those of measure.py, from whose results in WORK programs and KL divergences are taken; what is missing there is
-measured first. Each round runs `PROGRAM bench` of each program once in decode and once in prefill, each in a process of its own with a
-warm-up; every other round in the reverse order. Figures are medians over the rounds. The machine should be idle: the load by other
+measured first. Each round runs `PROGRAM bench` of each program once in decode and once in prefill, each in a new process that
+warms up first; every other round in the reverse order. Figures are medians over the rounds. The machine should be idle: the load by other
 processes is recorded. --docs needs a tree without uncommitted changes.
 """
 

@@ -62,6 +62,22 @@ protected:
   }
   void finishAll() { finishAll(*scheduler); }
 
+  /// A step that decodes one text and can compute a prompt of three tokens, in calls of at most
+  /// `promptRows` rows. Afterwards `calls()` has its calls, and there is no scheduler.
+  void stepWithAPrompt(int64_t promptRows) {
+    open({.slots = 2,
+          .promptRows = promptRows,
+          .promptsShareCalls = true,
+          .promptsJoinDecode = true});
+    Recorder text, other;
+    submit(request({1, 5}, 4), text);
+    scheduler->step();
+    submit(request({9, 8, 7}, 2), other);
+    fakeCalls.clear();
+    scheduler->step();
+    scheduler.reset();
+  }
+
   /// The tokens of a request that runs alone.
   rt::RequestResult alone(const rt::Request &request, int64_t promptRows) {
     auto single = rt::Scheduler::create(*model, {.slots = 1, .promptRows = promptRows});

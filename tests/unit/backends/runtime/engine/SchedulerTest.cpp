@@ -346,14 +346,7 @@ TEST_F(SchedulerTest, PromptsJoinTheCallThatDecodes) {
 }
 
 TEST_F(SchedulerTest, PromptsDoNotJoinAFullCall) {
-  constexpr int64_t most = PromptBudget::minRows;
-  open({.slots = 2, .promptRows = most, .promptsShareCalls = true, .promptsJoinDecode = true});
-  Recorder text, other;
-  submit(request({1, 5}, 4), text);
-  scheduler->step();
-  submit(request({9, 8, 7}, 2), other);
-  fakeCalls.clear();
-  scheduler->step();
+  stepWithAPrompt(PromptBudget::minRows);
   EXPECT_THAT(calls(), ElementsAre(testing::SizeIs(1), testing::SizeIs(3)));
 }
 
@@ -362,13 +355,7 @@ class DependingOnRoleTest : public SchedulerFixture {
 };
 
 TEST_F(DependingOnRoleTest, PromptsDoNotJoin) {
-  open({.slots = 2, .promptRows = 16, .promptsShareCalls = true, .promptsJoinDecode = true});
-  Recorder text, other;
-  submit(request({1, 5}, 4), text);
-  scheduler->step();
-  submit(request({9, 8, 7}, 2), other);
-  fakeCalls.clear();
-  scheduler->step();
+  stepWithAPrompt(16);
   ASSERT_EQ(fakeCalls.size(), 2u);
   EXPECT_EQ(fakeCalls[0].role, RowRole::Decode);
   EXPECT_EQ(fakeCalls[1].role, RowRole::Prompt);
