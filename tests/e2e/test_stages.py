@@ -28,6 +28,7 @@ MOE = {
 ALIVE = {"minimind-dense": DENSE, "minimind-moe": MOE}
 
 TARGETS = ("x86-64-v3", "x86-64-v4", "sapphirerapids")
+HAVE_BF16 = ("sapphirerapids",)
 
 
 def mica_opt(path, *options):
@@ -79,19 +80,19 @@ class Stages(Case):
             named = stage in ("model", "fused", "kernels")
             same_as = without_names if named else str
             self.same(same_as(printed), same_as(text), f"{stage} read and printed")
-            for op, expected in self.alive(name, precision, stage).items():
+            for op, expected in self.alive(name, precision, target, stage).items():
                 self.assertEqual(self.count(stage, op, text), expected, f"{op} at stage {stage}")
             if number:
                 self.same(mica_opt(files[number - 1], *steps[number - 1]), printed,
                           f"{stage} by {' '.join(steps[number - 1])}")
 
     @staticmethod
-    def alive(name, precision, stage):
-        """Op -> number of occurrences."""
+    def alive(name, precision, target, stage):
+        """Op -> number of occurrences. With bf16 dot products, prefill and decode of quantized weights have functions of their own."""
         ops = ALIVE[name].get(stage, {})
         if stage in ("model", "fused"):
             return ops
-        phases = 5 if precision == "int8" else 3
+        phases = 5 if precision == "int8" and target in HAVE_BF16 else 3
         counts = {op: phases * count for op, count in ops.items()}
         return counts | ({"attention": phases - 1, "attention_chunks": 1} if stage == "loops" else {})
 
