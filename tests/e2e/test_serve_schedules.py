@@ -1,5 +1,6 @@
 """The answer to a request does not depend on others: random schedules with compiled programs."""
 
+import json
 import os
 import pathlib
 import re
@@ -36,7 +37,10 @@ class Schedules(Case):
         built = harness.program(*FORMATS[weights]())
         checker = pathlib.Path(harness.mica).with_name("mica-schedules")
         done = harness.execute([checker, built.path, "1", COUNT], seconds=harness.SECONDS * (1 + COUNT // 50))
-        found = re.match(r"(\d+) tokens compared, (\d+) requests canceled, (\d+) tokens of second turns cached\n$", done.stdout.decode())
+        found = re.match(r"(\d+) tokens compared, (\d+) requests canceled, (\d+) tokens of second turns cached, "
+                         r"(\d+) tokens of prompts computed in calls that decode\n$", done.stdout.decode())
         self.assertGreater(int(found[1]), 100 * COUNT)
         self.assertGreater(int(found[2]), 0)
         self.assertGreater(int(found[3]), 10 * COUNT)
+        depends_on_role = json.loads(built.run("info", "--json").stdout)["manifest"].get("depends_on_role", False)
+        self.assertEqual(int(found[4]) > 0, not depends_on_role)

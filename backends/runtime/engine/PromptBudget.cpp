@@ -25,12 +25,18 @@ static double smoothed(double mean, double newest) {
 }
 
 bool PromptBudget::knowsDecode(size_t numDecoding) const {
-  constexpr int64_t maxJoined = 32;
   return decodeSeconds > 0 && numMeasured == numDecoding && numJoinedSince < maxJoined;
 }
 
 void PromptBudget::addDecode(size_t numDecoding, double seconds) {
-  decodeSeconds = smoothed(numMeasured == numDecoding ? decodeSeconds : 0, seconds);
+  constexpr int64_t first = 4, last = 32;
+  bool changed = numMeasured != numDecoding;
+  // Interruptions only make calls slower: the first times count as the fastest of them.
+  if (!changed && seconds < decodeSeconds && maxJoined < last)
+    decodeSeconds = seconds;
+  else
+    decodeSeconds = smoothed(changed ? 0 : decodeSeconds, seconds);
+  maxJoined = changed ? first : std::min(2 * maxJoined, last);
   numMeasured = numDecoding;
   numJoinedSince = 0;
 }

@@ -5,10 +5,12 @@
 // tokens at most about doubles. If more slots compute prompts than decode, prompts get up to four
 // times that time: otherwise most slots would wait for their prompts, and steps that read all
 // weights would decode for one or two requests. Requests that wait for a slot have no influence,
-// however many there are.
+// however many there are: measured, more time for prompts made steps longer, and tokens per second
+// hardly more.
 //
 // If prompts join the call that decodes, the time of decoding alone is measured in a call without
-// prompts whenever the number of decoding requests has changed, and from time to time.
+// prompts whenever the number of decoding requests has changed, soon again, as one time may be an
+// outlier, and then from time to time.
 //
 // How texts are computed does not depend on it: results do not depend on how prompts are split.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_PROMPTBUDGET_H
@@ -48,6 +50,7 @@ private:
   double rowsPerSecond = 0;   ///< In recent calls beside decoding; 0: unknown.
   size_t numMeasured = 0;     ///< The number of requests that `decodeSeconds` is for.
   int64_t numJoinedSince = 0; ///< Calls with joined prompts since it was measured.
+  int64_t maxJoined = 0;      ///< The number of such calls until it is measured again.
 };
 
 } // namespace mica::rt

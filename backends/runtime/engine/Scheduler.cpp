@@ -103,6 +103,7 @@ struct Scheduler::Task {
 
 Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
   return {promptTokens - before.promptTokens,
+          joinedTokens - before.joinedTokens,
           decodeTokens - before.decodeTokens,
           promptCalls - before.promptCalls,
           decodeCalls - before.decodeCalls,
@@ -305,17 +306,10 @@ bool Scheduler::computePrompts() {
   int64_t used = 0, maxRows = promptRowsOfStep();
   bool some = false;
   while (std::optional<size_t> slot = promptSlot()) {
-    const Task &task = *slots[*slot].task;
-    if (used > 0 && used + std::min(task.remainingPrompt(), maxRows) > maxRows)
+    if (used > 0 && used + std::min(slots[*slot].task->remainingPrompt(), maxRows) > maxRows)
       break;
     some = true;
-    if (!isWanted(task)) {
-      end(*slot, Finish::Canceled);
-      continue;
-    }
-    queuePrompts(*slot, maxRows);
-    if (Task *left = slots[*slot].task.get(); left && !options.promptsFirst)
-      left->turn = turns++;
+    queuePrompts(maxRows);
     int64_t computed = run();
     used += computed;
     counted.promptTokens += computed;
@@ -343,11 +337,20 @@ int64_t Scheduler::promptRowsOfStep() const {
   return budget.rows(numDecoding, numPrompts + std::min(free, waiting.size()), joinsPrompts());
 }
 
-/// Queues up to `maxRows` rows of a prompt, and of the following ones if they may share a call.
-void Scheduler::queuePrompts(size_t first, int64_t maxRows) {
-  for (std::optional<size_t> slot = first; slot; slot = promptSlot())
+/// Queues rows of the next prompt until the call has `maxRows` rows, and of the following ones if
+/// they may share a call. Requests that are no longer wanted end.
+void Scheduler::queuePrompts(int64_t maxRows) {
+  while (std::optional<size_t> slot = promptSlot()) {
+    Task &task = *slots[*slot].task;
+    if (!isWanted(task)) {
+      end(*slot, Finish::Canceled);
+      continue;
+    }
+    if (!options.promptsFirst)
+      task.turn = turns++;
     if (!queuePrompt(*slot, maxRows) || !options.promptsShareCalls)
       return;
+  }
 }
 
 /// Queues rows of a prompt until the call has `maxRows` rows. Returns false if it has no room for
@@ -397,7 +400,7 @@ void Scheduler::decode() {
   promptsAreDone = joinsPrompts() && numDecoded > 0 && !session->atMemoryLimit() &&
                    numDecoded + PromptBudget::minRows <= options.promptRows;
   if (promptsAreDone && (!options.limitPromptTime || budget.knowsDecode(numDecoding)))
-    joinPrompts();
+    queuePrompts(numDecoded + promptRowsOfStep());
   int64_t numJoined = static_cast<int64_t>(rows.size()) - numDecoded;
   if (runDecode() == 0)
     return;
@@ -408,6 +411,7 @@ void Scheduler::decode() {
     return;
   }
   counted.promptTokens += numJoined;
+  counted.joinedTokens += numJoined;
   double promptShare = static_cast<double>(numJoined) / static_cast<double>(numDecoded + numJoined);
   counted.promptSeconds += seconds * promptShare;
   counted.decodeSeconds += seconds * (1 - promptShare);
@@ -416,21 +420,6 @@ void Scheduler::decode() {
 
 bool Scheduler::joinsPrompts() const {
   return options.promptsJoinDecode && !options.promptsFirst && !loaded.manifest().dependsOnRole;
-}
-
-/// Queues rows of prompts after those of decoding, within the row budget of a step.
-void Scheduler::joinPrompts() {
-  int64_t maxRows = static_cast<int64_t>(rows.size()) + promptRowsOfStep();
-  while (std::optional<size_t> slot = promptSlot()) {
-    Task &task = *slots[*slot].task;
-    if (!isWanted(task)) {
-      end(*slot, Finish::Canceled);
-      continue;
-    }
-    task.turn = turns++;
-    if (!queuePrompt(*slot, maxRows) || !options.promptsShareCalls)
-      return;
-  }
 }
 
 /// Computes the queued rows. Returns their number.

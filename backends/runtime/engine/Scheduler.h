@@ -54,10 +54,12 @@ public:
 
   /// What has been computed so far.
   struct Totals {
-    int64_t promptTokens = 0, decodeTokens = 0; ///< Positions; of drafts, accepted ones only.
-    int64_t promptCalls = 0, decodeCalls = 0;   ///< Calls of the model.
-    int64_t drafted = 0, accepted = 0;          ///< Drafted and accepted tokens.
-    int64_t recomputedTokens = 0;               ///< See Session::recomputedTokens.
+    int64_t promptTokens = 0; ///< Positions.
+    int64_t joinedTokens = 0; ///< Of these, positions computed in a call that decodes.
+    int64_t decodeTokens = 0; ///< Positions; of drafts, accepted ones only.
+    int64_t promptCalls = 0, decodeCalls = 0; ///< Calls of the model.
+    int64_t drafted = 0, accepted = 0;        ///< Drafted and accepted tokens.
+    int64_t recomputedTokens = 0;             ///< See Session::recomputedTokens.
     double promptSeconds = 0, decodeSeconds = 0;
     double recomputeSeconds = 0; ///< Not included in the others.
 
@@ -122,12 +124,11 @@ private:
   std::optional<size_t> promptSlot();
   bool computePrompts();
   int64_t promptRowsOfStep() const;
-  void queuePrompts(size_t first, int64_t maxRows);
+  void queuePrompts(int64_t maxRows);
   bool queuePrompt(size_t slot, int64_t maxRows);
   void decode();
   int64_t runDecode();
   bool joinsPrompts() const;
-  void joinPrompts();
   Status draft(int64_t maxDrafts);
   bool queueNewest(size_t slot);
   bool queue(const Row &row);

@@ -1,6 +1,7 @@
 #include "backends/runtime/engine/PromptBudget.h"
 
 #include <gtest/gtest.h>
+#include <vector>
 
 using mica::rt::PromptBudget;
 
@@ -80,15 +81,37 @@ TEST(PromptBudgetTest, JoinedPromptsTakeAboutTheTimeOfDecoding) {
   EXPECT_NEAR(settledJoined(0, .001, 1), 3, 1) << "fewer than the minimum of calls of their own";
 }
 
-TEST(PromptBudgetTest, MeasuresDecodingAloneIfItsRequestsChangeAndFromTimeToTime) {
-  PromptBudget budget(maxRows);
-  EXPECT_FALSE(budget.knowsDecode(4));
-  budget.addDecode(4, .01);
-  EXPECT_TRUE(budget.knowsDecode(4));
-  EXPECT_FALSE(budget.knowsDecode(5));
+/// Joined calls until decoding must be measured again.
+int callsUntilMeasured(PromptBudget &budget) {
   int calls = 0;
   for (; budget.knowsDecode(4); ++calls)
     budget.addJoined(4, 8, .02);
-  EXPECT_EQ(calls, 32);
+  return calls;
+}
+
+TEST(PromptBudgetTest, MeasuresDecodingAloneIfItsRequestsChangeAndFromTimeToTime) {
+  PromptBudget budget(maxRows);
+  EXPECT_FALSE(budget.knowsDecode(4));
+  std::vector<int> intervals;
+  for (int measured = 0; measured < 5; ++measured) {
+    budget.addDecode(4, .01);
+    EXPECT_FALSE(budget.knowsDecode(5));
+    intervals.push_back(callsUntilMeasured(budget));
+  }
+  EXPECT_EQ(intervals, (std::vector<int>{4, 8, 16, 32, 32}));
+  budget.addDecode(5, .01);
+  budget.addDecode(4, .01);
+  EXPECT_EQ(callsUntilMeasured(budget), 4);
+}
+
+TEST(PromptBudgetTest, TheNextTimeReplacesASlowFirstOne) {
+  PromptBudget budget(maxRows);
+  budget.addDecode(4, .1);
+  budget.addDecode(4, .01);
+  budget.addPrompt(100, .01);
+  EXPECT_EQ(budget.rows(4, 1), 80);
+  // A slow one later has less weight.
+  budget.addDecode(4, .02);
+  EXPECT_EQ(budget.rows(4, 1), 100);
 }
 } // namespace

@@ -44,13 +44,14 @@ protected:
 TEST_P(ConcurrencyTest, ConcurrentRequestsChangeNoToken) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   std::set<Finish> seen;
-  int64_t accepted = 0, rejected = 0;
+  int64_t accepted = 0, rejected = 0, joined = 0;
   for (int round = 0; round < 150; ++round) {
     Scheduler::Options options{.slots = 1 + static_cast<int64_t>(random() % 4),
-                               .promptRows = 1 + static_cast<int64_t>(random() % 7),
+                               .promptRows = 1 + static_cast<int64_t>(random() % 16),
                                .promptsShareCalls = random() % 2 == 0,
                                .promptsJoinDecode = random() % 2 == 0,
-                               .promptsFirst = random() % 2 == 0};
+                               .promptsFirst = random() % 2 == 0,
+                               .limitPromptTime = random() % 2 == 0};
     open(options);
     struct Sent {
       Request request;
@@ -74,6 +75,7 @@ TEST_P(ConcurrencyTest, ConcurrentRequestsChangeNoToken) {
     Scheduler::Totals totals = scheduler->totals();
     accepted += totals.accepted;
     rejected += totals.drafted - totals.accepted;
+    joined += totals.joinedTokens;
     for (Sent &each : sent) {
       ASSERT_TRUE(each.recorder.result);
       const RequestResult &result = *each.recorder.result;
@@ -94,6 +96,7 @@ TEST_P(ConcurrencyTest, ConcurrentRequestsChangeNoToken) {
                                            Finish::Canceled, Finish::Failed}));
   EXPECT_GT(accepted, 50);
   EXPECT_GT(rejected, 50);
+  EXPECT_EQ(joined > 50, !model->manifest().dependsOnRole) << joined;
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ConcurrencyTest, testing::Range(0, 4), [](const auto &info) {

@@ -387,7 +387,7 @@ class LongContextTest : public SchedulerFixture {
   std::string manifest() const override { return fakeManifest("", fakeVocab, 1000); }
 };
 
-TEST_F(LongContextTest, WaitingRequestsDoNotDelayDecoding) {
+TEST_F(LongContextTest, HoweverManyRequestsWaitPromptsAreLimited) {
   constexpr int64_t most = 16 * PromptBudget::minRows;
   open({.slots = 2, .promptRows = most, .promptsShareCalls = true, .limitPromptTime = true});
   std::deque<Recorder> recorders(102);
@@ -395,7 +395,8 @@ TEST_F(LongContextTest, WaitingRequestsDoNotDelayDecoding) {
   submit(request(Tokens(900, 5), 1), recorders[1]);
   for (size_t i = 2; i < recorders.size(); ++i)
     submit(request({4, 3}, 1), recorders[i]);
-  fakeDelay = fakeDecodeDelay = std::chrono::milliseconds(2);
+  fakeDecodeDelay = std::chrono::milliseconds(2);
+  fakeDelay = 5 * fakeDecodeDelay;
   fakeCalls.clear();
   for (int step = 0; step < 40; ++step)
     scheduler->step();
@@ -408,6 +409,57 @@ TEST_F(LongContextTest, WaitingRequestsDoNotDelayDecoding) {
   // A call takes as long with many rows as with few, so the minimum costs more than the budget.
   std::ranges::nth_element(rows, rows.begin() + 20);
   EXPECT_EQ(rows[20], PromptBudget::minRows);
+}
+
+/// Each row takes 6 MiB of scratch memory: a call has at most six rows.
+class LargeRowsSchedulerTest : public SchedulerFixture {
+  std::string manifest() const override { return withBytesPerRow(fakeManifest(), 6u << 20); }
+};
+
+TEST_F(LargeRowsSchedulerTest, PromptsJoinUpToTheMemoryLimit) {
+  open({.slots = 7, .promptRows = 32, .promptsShareCalls = true, .promptsJoinDecode = true});
+  std::deque<Recorder> texts(5);
+  for (int32_t s = 0; s < 5; ++s)
+    submit(request({s, 5}, 12), texts[static_cast<size_t>(s)]);
+  while (texts.back().tokens.empty())
+    scheduler->step();
+  Recorder joined, separate;
+  submit(request({9, 8, 7}, 9), joined);
+  fakeCalls.clear();
+  while (joined.tokens.empty())
+    scheduler->step();
+  EXPECT_THAT(calls(), ElementsAre(testing::SizeIs(6), testing::SizeIs(6), testing::SizeIs(6)));
+  submit(request({4, 3}, 2), separate);
+  fakeCalls.clear();
+  scheduler->step();
+  EXPECT_THAT(calls(), ElementsAre(testing::SizeIs(6), testing::SizeIs(2)));
+  finishAll();
+  for (int32_t s = 0; s < 5; ++s)
+    EXPECT_EQ(texts[static_cast<size_t>(s)].tokens, fakeContinuation({s, 5}, 12)) << s;
+  EXPECT_EQ(joined.tokens, fakeContinuation({9, 8, 7}, 9));
+  EXPECT_EQ(separate.tokens, fakeContinuation({4, 3}, 2));
+}
+
+TEST_F(SchedulerTest, APromptThatJoinsIsCanceled) {
+  open({.slots = 3, .promptRows = 10, .promptsShareCalls = true, .promptsJoinDecode = true});
+  Recorder text, gone, next;
+  submit(request({1, 5}, 6), text);
+  scheduler->step();
+  bool wanted = true;
+  gone.onPoll = [&] { return wanted; };
+  submit(request(Tokens(15, 7), 2), gone);
+  scheduler->step();
+  submit(request({4, 3}, 2), next);
+  wanted = false;
+  int32_t newest = text.tokens.back();
+  fakeCalls.clear();
+  scheduler->step();
+  EXPECT_THAT(calls(), ElementsAre(ElementsAre(Row{newest, 0, 3}, Row{4, 2, 0}, Row{3, 2, 1})));
+  ASSERT_TRUE(gone.result);
+  EXPECT_EQ(gone.result->finish, Finish::Canceled);
+  finishAll();
+  EXPECT_EQ(text.tokens, fakeContinuation({1, 5}, 6));
+  EXPECT_EQ(next.tokens, fakeContinuation({4, 3}, 2));
 }
 
 /// A model that needs more memory than available.

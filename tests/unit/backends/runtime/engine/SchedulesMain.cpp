@@ -136,10 +136,13 @@ int main(int argc, char **argv) {
                                   randomTokens(first.manifest(), random, 1 + random() % 40)));
     alone.push_back(answerAlone(first, requests[i]));
   }
-  int64_t compared = 0, canceled = 0, reused = 0;
+  int64_t compared = 0, canceled = 0, reused = 0, joined = 0;
   // What a few schedules cover is a matter of luck, and of time: more follow if it is not enough.
   const int64_t wanted = std::atoi(argv[3]), max = 20 * wanted;
-  auto isEnough = [&] { return compared > 100 * wanted && canceled > 0 && reused > 10 * wanted; };
+  auto isEnough = [&] {
+    return compared > 100 * wanted && canceled > 0 && reused > 10 * wanted &&
+           (joined > 10 * wanted || first.manifest().dependsOnRole);
+  };
   for (int64_t round = 0; round < wanted || (round < max && !isEnough()); ++round) {
     Scheduler::Options options = randomOptions(random);
     size_t threads = 1 + random() % maxThreads;
@@ -167,6 +170,7 @@ int main(int argc, char **argv) {
       if (!sent.empty() && random() % 12 == 0)
         scheduler->cancel(sent[random() % sent.size()].id);
     } while (scheduler->step() || sent.size() < count);
+    joined += scheduler->totals().joinedTokens;
     for (const Sent &each : sent) {
       const Answer &expected = alone[each.request];
       bool cut = each.answer.finish == Finish::Canceled;
@@ -188,7 +192,8 @@ int main(int argc, char **argv) {
               std::to_string(requests[each.request].prompt.size()) + " tokens is another");
     }
   }
-  std::printf("%lld tokens compared, %lld requests canceled, %lld tokens of second turns cached\n",
+  std::printf("%lld tokens compared, %lld requests canceled, %lld tokens of second turns cached, "
+              "%lld tokens of prompts computed in calls that decode\n",
               static_cast<long long>(compared), static_cast<long long>(canceled),
-              static_cast<long long>(reused));
+              static_cast<long long>(reused), static_cast<long long>(joined));
 }
