@@ -8,8 +8,8 @@
 Each client sends a request after the answer to the previous one: a prompt and an answer of random length (token ids, drawn
 by --seed), streamed. The output is JSON: tokens per second, time to first token and gaps between tokens (seconds, percentiles).
 With --long N, another client sends prompts of N tokens; its own figures do not count. With --idle N, N more connections, which have
-received an answer, stay open and idle for half of the time; "gaps_idle" are the gaps in this half, and with --pid the memory of that
-process is recorded before and after they were opened.
+received an answer, stay open and idle for half of the time; "gaps_idle" are the gaps from when all are open. With --pid, the memory of
+that process is recorded before and after they were opened.
 
 --garbage, for programs with a chat template: incomplete bodies, slow readers, bytes that are not HTTP, JSON that is not a request, and
 clients that disconnect, in addition to valid requests of all kinds, all of which must be answered, and always with the same answer,
@@ -327,7 +327,7 @@ async def main():
                   "tokens_per_second": round(figures.tokens / seconds, 1), "first_token": percentiles(figures.first),
                   "gaps": percentiles([gap for when, gap in figures.gaps if not options.idle or when < half]), **notes}
         if options.idle:
-            result["gaps_idle"] = percentiles([gap for when, gap in figures.gaps if when >= half])
+            result["gaps_idle"] = percentiles([gap for when, gap in figures.gaps if when >= half + notes["opened_after"]])
     json.dump(result, sys.stdout)
     print()
 
