@@ -135,7 +135,7 @@ class Bench:
             cells = self.cells(f"{model.name} {' '.join(options)}", (source, reference, given), None)
             bits = next((cell["bits"] for cell in cells.values() if cell), None)
             yield {"format": f"`{' '.join(options)}`", "bits": bits, "cells": cells}
-        for format in self.args.tables_only:
+        for format in self.args.tables_only if model.name in self.args.peer_own else ():
             for weighted in (False, True) if format in WEIGHTED else (False,):
                 if format != model.as_stored and (row := self.peer(model, format, weighted, reference)):
                     yield row
@@ -202,6 +202,8 @@ def parse(argv):
                         help="who is measured row by row as well, which takes longest")
     parser.add_argument("--peer-decode", type=lambda text: text.split(","), default=list(models.MODELS), metavar="NAME,...",
                         help="the models for which llama.cpp is measured row by row as well (default: all)")
+    parser.add_argument("--peer-own", type=lambda text: text.split(","), default=list(models.MODELS), metavar="NAME,...",
+                        help="the models for which llama.cpp's formats are in the table of own formats as well (default: all)")
     parser.add_argument("--text", type=pathlib.Path, default=ROOT / "../shared/text/alice29.txt",
                         help="its first 20,000 bytes are measured on (default: alice29.txt of the folder shared)")
     parser.add_argument("--threads", type=int, default=2)
