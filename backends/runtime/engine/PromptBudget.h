@@ -5,8 +5,8 @@
 // tokens at most about doubles. If more slots compute prompts than decode, prompts get up to four
 // times that time: otherwise most slots would wait for their prompts, and steps that read all
 // weights would decode for one or two requests. Requests that wait for a slot have no influence,
-// however many there are: measured, more time for prompts made steps longer, and tokens per second
-// hardly more.
+// however many there are: more time for prompts then made steps longer, but hardly increased
+// throughput.
 //
 // If prompts join the call that decodes, the time of decoding alone is measured in a call without
 // prompts whenever the number of decoding requests has changed, soon again, as one time may be an
