@@ -189,20 +189,28 @@ class Bench:
                 "stored": model.as_stored}
 
 
+def model_names(text):
+    """The models of a list separated by commas."""
+    names = text.split(",")
+    if unknown := sorted(set(names) - set(models.MODELS)):
+        raise argparse.ArgumentTypeError(f"no such model: {', '.join(unknown)}")
+    return names
+
+
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=pathlib.Path, nargs="?")
     parser.add_argument("--mica", type=pathlib.Path)
     parser.add_argument("--llama", type=pathlib.Path, help="the folder of llama.cpp's binaries")
-    parser.add_argument("--models", type=lambda text: text.split(","), default=list(models.MODELS))
+    parser.add_argument("--models", type=model_names, default=list(models.MODELS))
     parser.add_argument("--tables-only", nargs="+", metavar="FORMAT", choices=FORMATS, default=list(FORMATS),
                         help="only these formats: " + ", ".join(FORMATS))
     parser.add_argument("--no-own", action="store_true", help="leave out the tables of own formats")
     parser.add_argument("--decode", choices=("both", "mica", "none"), default="both",
                         help="who is measured row by row as well, which takes longest")
-    parser.add_argument("--peer-decode", type=lambda text: text.split(","), default=list(models.MODELS), metavar="NAME,...",
+    parser.add_argument("--peer-decode", type=model_names, default=list(models.MODELS), metavar="NAME,...",
                         help="the models for which llama.cpp is measured row by row as well (default: all)")
-    parser.add_argument("--peer-own", type=lambda text: text.split(","), default=list(models.MODELS), metavar="NAME,...",
+    parser.add_argument("--peer-own", type=model_names, default=list(models.MODELS), metavar="NAME,...",
                         help="the models for which llama.cpp's formats are in the table of own formats as well (default: all)")
     parser.add_argument("--text", type=pathlib.Path, default=ROOT / "../shared/text/alice29.txt",
                         help="its first 20,000 bytes are measured on (default: alice29.txt of the folder shared)")
@@ -212,9 +220,6 @@ def parse(argv):
     args = parser.parse_args(argv)
     if not args.page and not (args.work and args.mica and args.llama):
         parser.error("expects WORK, --mica and --llama, or --page")
-    unknown = sorted(set(args.models) - set(models.MODELS))
-    if unknown:
-        parser.error(f"no such model: {', '.join(unknown)}")
     if args.docs and load.commit().endswith(load.CHANGED):
         parser.error("--docs publishes figures of a commit, but the tree has uncommitted changes; commit them first")
     return args

@@ -4,8 +4,8 @@
     mixed_step.py PROGRAM [--streams 1,4,8] [--chunks 32,128,512] [--rounds 5] [--threads 2]
 
 In programs whose arithmetic depends on the role of rows, all rows of a call have the same role, so a single call is simulated by a chunk
-with as many additional rows. This is a lower bound for such a call, in which decode rows would be computed as prefill rows. The output is Markdown: milliseconds, medians over rounds in
-alternation.
+with as many additional rows. This is a lower bound for such a call, in which decode rows would be computed as prefill rows. The output is
+Markdown: milliseconds, medians over rounds in alternation.
 """
 
 import argparse
