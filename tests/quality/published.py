@@ -63,6 +63,23 @@ def quoted(value):
     return format(decimal.Decimal(small(value)), "f").lstrip("0")
 
 
+def _references(model):
+    """The perplexity of each row's reference, by the row's part and format."""
+    return {(part, row["format"]): cell["reference_perplexity"] for part in ("rows", "own", "caches") for row in model[part]
+            for cell in row["cells"].values() if cell}
+
+
+def model_of(run, model):
+    """The same model in another run; None if that has no such model, or another one of the same name. Training is only reproducible with
+    the same version of torch, so models of one name can have other weights, and their references other perplexities."""
+    wanted = _references(model)
+    for other in run["models"]:
+        if other["name"] == model["name"]:
+            found = _references(other)
+            return other if all(math.isclose(found[row], wanted[row], rel_tol=1e-3) for row in found.keys() & wanted.keys()) else None
+    return None
+
+
 #: Costs: the part of a model's tables, the row, and the cells. The worst of the cells is quoted, because a program is used for both
 #: prefill and decode, and a message does not depend on the machine.
 COSTS = {"int8": ("own", "`--weights int8`", ("mica prefill", "mica decode")),
@@ -75,10 +92,13 @@ MEASURED = {"floats": "trained", "blocks": "smollm2"}
 
 
 def costs(kind, runs=None):
-    """The costs that `mica compile` quotes for a checkpoint of "floats" or "blocks": the worst of all arithmetics that were measured."""
-    result = {}
+    """The costs that `mica compile` quotes for a checkpoint of "floats" or "blocks": the worst of all arithmetics that were measured with
+    the newest run's model."""
+    runs, result = runs or read(), {}
+    newest = next(model for model in runs[0]["models"] if model["name"] == MEASURED[kind])
+    models = [newest, *(same for run in runs[1:] if (same := model_of(run, newest)))]
     for name, (part, title, cells) in COSTS.items():
-        figures = [row["cells"][cell]["kl"] for run in runs or read() for model in run["models"] if model["name"] == MEASURED[kind]
-                   for row in model[part] if row["format"] == title for cell in cells if row["cells"].get(cell)]
+        figures = [row["cells"][cell]["kl"] for model in models for row in model[part] if row["format"] == title
+                   for cell in cells if row["cells"].get(cell)]
         result[name] = quoted(max(figures))
     return result

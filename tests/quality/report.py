@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import chart  # noqa: E402
 import models as origins  # noqa: E402
-from published import small  # noqa: E402
+from published import model_of, small  # noqa: E402
 
 #: Cells of a row: title and, in the picture, color and whether the mark is filled. Rows of int8 are only in the tables.
 CELLS = {"mica prefill": ("Mica, prefill", "#0b62a4", True), "mica decode": ("Mica, decode", "#0b62a4", False),
@@ -33,8 +33,8 @@ def title_of(key):
 
 
 def joined(runs):
-    """The models of the newest run with their descriptions. The key of a cell of Mica names the arithmetic, and each other run adds its
-    prefill, if its arithmetic is not that of a run before."""
+    """The models of the newest run with their descriptions. The key of a cell of Mica names the arithmetic, and each other run of the same
+    model adds its prefill, if its arithmetic is not that of a run before."""
     return [joined_model(model, runs) for model in runs[0]["models"]]
 
 
@@ -48,10 +48,10 @@ def joined_model(model, runs):
         for row in model[part]:
             cells = {key_of(name, arithmetic): cell for name, cell in row["cells"].items()}
             for run in others:
-                old = [other["cells"]["mica prefill"] for m in run["models"] if m["name"] == model["name"] for other in m[part]
-                       if other["format"] == row["format"] and "mica prefill" in other["cells"]]
-                for cell in old:
-                    cells.setdefault(key_of("mica prefill", run["arithmetic"]), cell)
+                same = model_of(run, model)
+                old = row_of(same, part, row["format"]) if same else None
+                if old and "mica prefill" in old["cells"]:
+                    cells.setdefault(key_of("mica prefill", run["arithmetic"]), old["cells"]["mica prefill"])
             result[part].append({**row, "cells": cells})
     return result
 
@@ -97,10 +97,23 @@ def bits(row):
     return f"{row['bits']:.2f}" if row["bits"] else "-"
 
 
+def merged_columns(rows):
+    """The columns, as title and key: prefill and decode with the same arithmetic and the same figures in all rows are one."""
+    names, result = columns(rows), []
+    for name in names:
+        decode = name.replace("mica prefill", "mica decode")
+        if decode != name and decode in names and all(row["cells"].get(name) == row["cells"].get(decode) for row in rows):
+            names.remove(decode)
+            result.append((title_of(name).replace("prefill", "prefill and decode"), name))
+        else:
+            result.append((title_of(name), name))
+    return result
+
+
 def comparison(rows, show, first):
-    names = columns(rows)
-    head = [first, "bits per weight", "perplexity of the reference", *map(title_of, names)]
-    return table(head, [[row["format"], bits(row), reference_perplexity(row), *(show(row["cells"].get(name)) for name in names)]
+    shown = merged_columns(rows)
+    head = [first, "bits per weight", "perplexity of the reference", *(title for title, _ in shown)]
+    return table(head, [[row["format"], bits(row), reference_perplexity(row), *(show(row["cells"].get(name)) for _, name in shown)]
                         for row in rows])
 
 
@@ -176,9 +189,19 @@ def verdict(model):
                       "significant.", "", *lines])
 
 
+def unmeasured(model):
+    """What a model's tables lack of llama.cpp, in a sentence; empty if nothing."""
+    missing = []
+    if model["rows"] and not any("llama decode" in row["cells"] for row in model["rows"]):
+        missing.append("llama.cpp's decode")
+    if model["own"] and all(is_own(row) for row in model["own"]):
+        missing.append("llama.cpp's formats " + ("requantized from this file" if model["requantized"] else "made from this checkpoint"))
+    return f"Not measured: {' and '.join(missing)}." if missing else ""
+
+
 def of_model(model):
     """The tables of one model, each with its reference."""
-    parts = [f"## {model['title']}", model["note"]]
+    parts = [f"## {model['title']}", model["note"], unmeasured(model)]
     if model["rows"]:
         parts += ["Reference: the same file computed in f32. KL divergence / same top / perplexity:", comparison(model["rows"], cell, "file")]
         parts += [TAIL, comparison(model["rows"], tail, "file")]
@@ -200,22 +223,41 @@ def tables(models):
     return "\n\n".join(of_model(model) for model in models) + "\n"
 
 
-def conditions(run):
-    """How a run was measured, and on what."""
+def versions(run):
+    """What was measured, and on what."""
     machine = run["machine"]
     target = f", programs for {run['target']}" if run["target"] else ""
-    rows = f", int8 activations: `{run['mica_rows']}`" if run["mica_rows"] else ""
     return ((f"`{run['command']}`: " if run["command"] else "") +
             f"{run['mica']} and llama.cpp {run['llama']}, {machine['cpu']} ({machine['processors']} processors{target}), Linux "
-            f"{machine['kernel']}. Text: {run['text']}, windows of 512 tokens, of which the second half is scored. `--calibrate TEXT` and "
-            f"llama.cpp's importance matrices: {run['calibration']}, on which the small Llama was trained. Prefill: one window per call; "
-            f"decode: one row per call (Mica `{run['mica_decode']}`, llama.cpp `{run['llama_decode']}`){rows}.")
+            f"{machine['kernel']}.")
+
+
+def method(run):
+    """How a run was measured."""
+    rows = f" Prefill with int8 activations: `{run['mica_rows']}`." if run["mica_rows"] else ""
+    return (f"Text: {run['text']}, windows of 512 tokens, of which the second half is scored. `--calibrate TEXT` and "
+            f"llama.cpp's importance matrices: {run['calibration']}, on which the small Llama was trained. Prefill: one window per call. "
+            f"Decode: one row per call (Mica `{run['mica_decode']}`, llama.cpp `{run['llama_decode']}`).{rows}")
+
+
+def conditions(run):
+    return f"{versions(run)} {method(run)}"
 
 
 def other_conditions(runs):
     """The paragraphs about the runs that only add a column."""
-    return [text for run in runs[1:] for text in (f"The column {title_of(key_of('mica prefill', run['arithmetic']))} is of another run: " +
-                                                  conditions(run), "")]
+    for run in runs[1:]:
+        same = [model["name"] for model in runs[0]["models"] if model_of(run, model)]
+        other = [model["name"] for model in runs[0]["models"] if model["name"] not in same and
+                 any(each["name"] == model["name"] for each in run["models"])]
+        title = title_of(key_of("mica prefill", run["arithmetic"]))
+        text = f"The column {title} is of another run: {versions(run)}"
+        if method(run) != method(runs[0]):
+            text += f" {method(run)}"
+        if other:
+            text += (f" It is left out for {' and '.join(origins.DESCRIPTIONS[name][0] for name in other)}: that run measured models of these "
+                     "names with other weights.")
+        yield from (text, "")
 
 
 CHOICES = [
@@ -225,7 +267,8 @@ CHOICES = [
     "- **A GGUF file without options**: its blocks are preserved. In prefill they are multiplied by bf16 rows or, on processors without",
     "  bf16 products, by 16-bit integers as in decode; the error of either is smaller than that of the formats themselves.",
     "- **`--rows int8`**: prefill uses 8-bit integer activations with a scale per 32; decode is unchanged. It is usually faster, but not",
-    "  for Q6_K, nor for Q8_0 on processors without bf16 products ([benchmarks.md](benchmarks.md)).",
+    "  for Q6_K, nor for Q8_0 on processors without bf16 products ([benchmarks.md](benchmarks.md)). In a model with many outliers in its",
+    "  activations (a channel in a hundred, 64 times as large as the others), single positions can diverge by more than 1.",
     "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: half the size of bf16, and half the bytes to read per decoded token.",
     "- **`--weights int4`**: 4.6 bits per weight in the layers, 6.3 in embedding and lm_head.",
     "  `--calibrate TEXT` runs the model on a text first and weights errors by the activations;",
@@ -334,8 +377,8 @@ def page(runs, speeds=None):
              "If the reference is the same file in f32, the figures measure only arithmetic and repacking: zero is exact, and the error of "
              "the format itself is visible only in the perplexity of the reference. The table of quantized weights of each model, and the picture, include it.", "",
              "![KL divergence over bits per weight](quality.svg)", "",
-             "The lines connect llama.cpp's formats (without importance matrix) that no smaller one is as precise as, once computed by "
-             "llama.cpp and once by Mica. The panel of a model that is published as a block-quantized file shows that file as well.", "",
+             "The lines connect the Pareto-optimal formats of llama.cpp without importance matrix: no smaller one is as precise. One line is "
+             "computed by llama.cpp, one by Mica. The panel of a model that is published as a block-quantized file shows that file as well.", "",
              *choices([model for model in models if model["name"] != "outlier"], speeds, runs[0]["arithmetic"].get("mica prefill"))]
     if runs[0]["failed"]:
         lines += ["Not measured:", ""] + [f"- {line}" for line in runs[0]["failed"]] + [""]

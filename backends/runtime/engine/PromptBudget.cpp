@@ -12,6 +12,7 @@ int64_t PromptBudget::rows(size_t numDecoding, size_t numPrompts, bool joined) c
   constexpr double decodeShare = 0.8, maxFactor = 4;
   double prompts = static_cast<double>(numPrompts) / static_cast<double>(numDecoding);
   double share = decodeShare * std::clamp(prompts, 1.0, maxFactor);
+  double decodeSeconds = numDecoding < decodeTimes.size() ? decodeTimes[numDecoding].seconds : 0;
   double affordable = share * decodeSeconds * rowsPerSecond;
   return std::min(maxRows,
                   static_cast<int64_t>(std::clamp<double>(affordable, static_cast<double>(min),
@@ -24,21 +25,27 @@ static double smoothed(double mean, double newest) {
   return mean == 0 ? newest : mean + weight * (newest - mean);
 }
 
+PromptBudget::DecodeTime &PromptBudget::timeOf(size_t numDecoding) {
+  if (numDecoding >= decodeTimes.size())
+    decodeTimes.resize(numDecoding + 1);
+  return decodeTimes[numDecoding];
+}
+
 bool PromptBudget::knowsDecode(size_t numDecoding) const {
-  return decodeSeconds > 0 && numMeasured == numDecoding && numJoinedSince < maxJoined;
+  if (numDecoding >= decodeTimes.size())
+    return false;
+  const DecodeTime &time = decodeTimes[numDecoding];
+  return time.seconds > 0 && time.numJoinedSince < time.maxJoined;
 }
 
 void PromptBudget::addDecode(size_t numDecoding, double seconds) {
   constexpr int64_t first = 4, last = 32;
-  bool changed = numMeasured != numDecoding;
+  DecodeTime &time = timeOf(numDecoding);
   // Interruptions only make calls slower: the first times count as the fastest of them.
-  if (!changed && seconds < decodeSeconds && maxJoined < last)
-    decodeSeconds = seconds;
-  else
-    decodeSeconds = smoothed(changed ? 0 : decodeSeconds, seconds);
-  maxJoined = changed ? first : std::min(2 * maxJoined, last);
-  numMeasured = numDecoding;
-  numJoinedSince = 0;
+  bool isFaster = seconds < time.seconds && time.maxJoined < last;
+  time.seconds = isFaster ? seconds : smoothed(time.seconds, seconds);
+  time.maxJoined = std::clamp(2 * time.maxJoined, first, last);
+  time.numJoinedSince = 0;
 }
 
 void PromptBudget::addPrompt(int64_t rows, double seconds) {
@@ -46,12 +53,13 @@ void PromptBudget::addPrompt(int64_t rows, double seconds) {
     rowsPerSecond = smoothed(rowsPerSecond, static_cast<double>(rows) / seconds);
 }
 
-void PromptBudget::addJoined(int64_t numDecoded, int64_t rows, double seconds) {
-  ++numJoinedSince;
+void PromptBudget::addJoined(size_t numDecoding, int64_t numDecoded, int64_t rows, double seconds) {
+  DecodeTime &time = timeOf(numDecoding);
+  ++time.numJoinedSince;
   // A row of a prompt takes no more than the average row, to whose time reading the weights is
   // added. The lower bound keeps noise from making rows look free.
   double average = seconds * static_cast<double>(rows) / static_cast<double>(numDecoded + rows);
-  addPrompt(rows, std::clamp(seconds - decodeSeconds, average / 4, average));
+  addPrompt(rows, std::clamp(seconds - time.seconds, average / 4, average));
 }
 
 } // namespace mica::rt

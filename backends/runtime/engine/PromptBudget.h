@@ -9,8 +9,8 @@
 // throughput.
 //
 // If prompts join the call that decodes, the time of decoding alone is measured in a call without
-// prompts whenever the number of decoding requests has changed, soon again, as one time may be an
-// outlier, and then from time to time.
+// prompts: for each number of decoding requests when it first occurs, soon again, as one time may
+// be an outlier, and then from time to time, as texts become longer.
 //
 // How texts are computed does not depend on it: results do not depend on how prompts are split.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_PROMPTBUDGET_H
@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace mica::rt {
 
@@ -41,16 +42,22 @@ public:
   void addDecode(size_t numDecoding, double seconds);
   /// A step that also decodes took `seconds` for `rows` rows of prompts in calls of their own.
   void addPrompt(int64_t rows, double seconds);
-  /// A call took `seconds` for `numDecoded` rows of decoding and `rows` rows of prompts.
-  void addJoined(int64_t numDecoded, int64_t rows, double seconds);
+  /// A call took `seconds` for `numDecoded` rows of `numDecoding` requests and `rows` rows of
+  /// prompts.
+  void addJoined(size_t numDecoding, int64_t numDecoded, int64_t rows, double seconds);
 
 private:
+  /// The time of decoding for a number of requests.
+  struct DecodeTime {
+    double seconds = 0;         ///< Of recent steps; 0: unknown.
+    int64_t numJoinedSince = 0; ///< Calls with joined prompts since it was measured.
+    int64_t maxJoined = 0;      ///< The number of such calls until it is measured again.
+  };
+  DecodeTime &timeOf(size_t numDecoding);
+
   int64_t maxRows;
-  double decodeSeconds = 0;   ///< Of recent steps; 0: unknown.
-  double rowsPerSecond = 0;   ///< In recent calls beside decoding; 0: unknown.
-  size_t numMeasured = 0;     ///< The number of requests that `decodeSeconds` is for.
-  int64_t numJoinedSince = 0; ///< Calls with joined prompts since it was measured.
-  int64_t maxJoined = 0;      ///< The number of such calls until it is measured again.
+  std::vector<DecodeTime> decodeTimes; ///< By the number of requests.
+  double rowsPerSecond = 0;            ///< In recent calls beside decoding; 0: unknown.
 };
 
 } // namespace mica::rt

@@ -20,6 +20,10 @@ struct Request {
   /// Pass the logits of every position to the listener, not only of those from which tokens are
   /// sampled.
   bool allLogits = false;
+  /// Bounds the time between two tokens: while the text is decoded, the prompts of other requests
+  /// get about as much time as decoding (PromptBudget), instead of all rows of a step. For texts
+  /// that are read as they are computed. Does not change the output.
+  bool limitGaps = false;
 
   // For benchmarks.
   /// The text continues with these tokens, repeated cyclically, instead of sampled ones; empty:

@@ -326,7 +326,7 @@ bool Scheduler::computePrompts() {
 
 /// The maximum number of rows of prompts in the current step.
 int64_t Scheduler::promptRowsOfStep() const {
-  if (!options.limitPromptTime)
+  if (!limitsGaps)
     return options.promptRows;
   size_t numPrompts = 0, free = 0;
   for (const Slot &slot : slots)
@@ -376,6 +376,8 @@ void Scheduler::decode() {
   auto decodes = [](const Slot &slot) { return slot.task && slot.task->decodes(); };
   int64_t active = std::count_if(slots.begin(), slots.end(), decodes);
   numDecoding = static_cast<size_t>(active);
+  limitsGaps = std::ranges::any_of(
+      slots, [&](const Slot &slot) { return decodes(slot) && slot.task->request.limitGaps; });
   promptsAreDone = false;
   if (active == 0)
     return;
@@ -399,7 +401,7 @@ void Scheduler::decode() {
   // Otherwise prompts have calls of their own: a call that is nearly full has no room for them.
   promptsAreDone = joinsPrompts() && numDecoded > 0 && !session->atMemoryLimit() &&
                    numDecoded + PromptBudget::minRows <= options.promptRows;
-  if (promptsAreDone && (!options.limitPromptTime || budget.knowsDecode(numDecoding)))
+  if (promptsAreDone && (!limitsGaps || budget.knowsDecode(numDecoding)))
     queuePrompts(numDecoded + promptRowsOfStep());
   int64_t numJoined = static_cast<int64_t>(rows.size()) - numDecoded;
   if (runDecode() == 0)
@@ -415,7 +417,7 @@ void Scheduler::decode() {
   double promptShare = static_cast<double>(numJoined) / static_cast<double>(numDecoded + numJoined);
   counted.promptSeconds += seconds * promptShare;
   counted.decodeSeconds += seconds * (1 - promptShare);
-  budget.addJoined(numDecoded, numJoined, seconds);
+  budget.addJoined(numDecoding, numDecoded, numJoined, seconds);
 }
 
 bool Scheduler::joinsPrompts() const {

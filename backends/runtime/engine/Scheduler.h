@@ -43,9 +43,6 @@ public:
     /// Decodes only if there is no prompt to compute: a step is one call for prompts, or decodes.
     /// Otherwise each step decodes first and then computes prompts within the row budget.
     bool promptsFirst = false;
-    /// In steps that also decode, prompts get about as much time as decoding (PromptBudget) instead
-    /// of all rows.
-    bool limitPromptTime = false;
     /// The budget of checkpoints, see checkpointBudget. With it, calls of the model also end where
     /// a later prompt is likely to need one: see Task::setCuts.
     uint64_t checkpointBytes = 0;
@@ -155,7 +152,8 @@ private:
   uint64_t turns = 0; ///< Chunks given to prompts so far, for the round-robin order.
   uint64_t uses = 0;  ///< Requests that have ended in a slot.
   PromptBudget budget;
-  size_t numDecoding = 0; ///< The number of requests that the current step decodes for.
+  size_t numDecoding = 0;  ///< The number of requests that the current step decodes for.
+  bool limitsGaps = false; ///< Whether one of these has Request::limitGaps.
   /// Prompts have joined the call that decodes, or are left out to measure its time.
   bool promptsAreDone = false;
 

@@ -388,9 +388,11 @@ uint64_t Completion::requestBytes(const CompletionRequest &request) {
 }
 
 /// What the choices of a request share: all but the prompt.
-static std::shared_ptr<const Request> commonRequest(const GenerationSettings &settings) {
-  auto common = std::make_shared<Request>(Request{
-      .prompt = {}, .settings = settings, .maxReused = std::numeric_limits<int64_t>::max()});
+static std::shared_ptr<const Request> commonRequest(const CompletionRequest &request) {
+  auto common = std::make_shared<Request>(Request{.prompt = {},
+                                                  .settings = request.settings,
+                                                  .maxReused = std::numeric_limits<int64_t>::max(),
+                                                  .limitGaps = request.stream});
   if (!common->settings.seed)
     common->settings.seed = drawSeed();
   return common;
@@ -400,7 +402,7 @@ Completion::Completion(const CompletionRequest &request, const ServedModel &mode
                        EngineThread &engine, std::shared_ptr<RequestMetrics> metrics,
                        std::shared_ptr<Exchange> exchange, Memory memory)
     : endpoint(request.endpoint), stream(request.stream), includeUsage(request.includeUsage),
-      isSeeded(request.settings.seed.has_value()), common(commonRequest(request.settings)),
+      isSeeded(request.settings.seed.has_value()), common(commonRequest(request)),
       numChoices(request.numChoices), topLogprobs(request.topLogprobs), tools(request.tools),
       parallelCalls(request.parallelCalls), startsInReasoning(request.startsInReasoning),
       memory(std::move(memory)), model(model), engine(engine), metrics(std::move(metrics)),

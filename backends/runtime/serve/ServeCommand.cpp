@@ -139,7 +139,6 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
                            .promptRows = chunk,
                            .promptsShareCalls = true,
                            .promptsJoinDecode = true,
-                           .limitPromptTime = true,
                            .checkpointBytes = *checkpoints},
                           static_cast<size_t>(arguments.queue));
   if (!engine)

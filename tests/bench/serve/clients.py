@@ -106,6 +106,14 @@ class Client:
             times.pop()  # the last event contains the reason for the end
         return status
 
+    async def reply(self, body, path="/v1/completions"):
+        """The status and the body of the reply to a request, streamed or not."""
+        reader, writer = await self.connect()
+        writer.write(self.post(body, path=path))
+        head, _, received = (await self.rest(reader)).partition(b"\r\n\r\n")
+        writer.close()
+        return int(head.split()[1]), received
+
     async def request(self, figures=None):
         counted = {"stream_options": {"include_usage": True}} if self.options.idle else {}
         body, times, usage, start = self.body(**counted), [], {} if counted else None, time.monotonic()
@@ -206,17 +214,12 @@ class Client:
         """One of 200 requests, which differ in their fields."""
         number = self.random.randrange(200)
         path, asked = request_of_soak(number, self.options)
-        reader, writer = await self.connect()
         # Some bodies are so large that they are parsed on a thread of their own.
-        writer.write(self.post(json.dumps(asked).encode() + b" " * (100000 if number % 10 == 0 else 0), path=path))
-        whole = await self.rest(reader)
-        writer.close()
-        head, _, body = whole.partition(b"\r\n\r\n")
-        status = int(head.split()[1])
+        status, body = await self.reply(json.dumps(asked).encode() + b" " * (100000 if number % 10 == 0 else 0), path)
         if status == 429:
             return
         if status != 200:
-            raise AssertionError(f"{path} {asked} is answered with {whole.decode()}")
+            raise AssertionError(f"{path} {asked} is answered with {status}: {body.decode()}")
         answer = answer_of(body.decode(), asked)
         if answers.setdefault(number, answer) != answer:
             raise AssertionError(f"{path} {asked} is answered with {answer} after {answers[number]}")

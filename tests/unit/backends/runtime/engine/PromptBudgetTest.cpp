@@ -69,7 +69,7 @@ int64_t settledJoined(double fixed, double perRow, size_t numPrompts) {
     if (!budget.knowsDecode(4))
       budget.addDecode(4, fixed + 4 * perRow);
     int64_t rows = budget.rows(4, numPrompts, /*joined=*/true);
-    budget.addJoined(4, rows, fixed + perRow * static_cast<double>(4 + rows));
+    budget.addJoined(4, 4, rows, fixed + perRow * static_cast<double>(4 + rows));
   }
   return budget.rows(4, numPrompts, /*joined=*/true);
 }
@@ -85,11 +85,11 @@ TEST(PromptBudgetTest, JoinedPromptsTakeAboutTheTimeOfDecoding) {
 int callsUntilMeasured(PromptBudget &budget) {
   int calls = 0;
   for (; budget.knowsDecode(4); ++calls)
-    budget.addJoined(4, 8, .02);
+    budget.addJoined(4, 4, 8, .02);
   return calls;
 }
 
-TEST(PromptBudgetTest, MeasuresDecodingAloneIfItsRequestsChangeAndFromTimeToTime) {
+TEST(PromptBudgetTest, MeasuresDecodingAloneForEachNumberOfRequestsAndFromTimeToTime) {
   PromptBudget budget(maxRows);
   EXPECT_FALSE(budget.knowsDecode(4));
   std::vector<int> intervals;
@@ -100,8 +100,10 @@ TEST(PromptBudgetTest, MeasuresDecodingAloneIfItsRequestsChangeAndFromTimeToTime
   }
   EXPECT_EQ(intervals, (std::vector<int>{4, 8, 16, 32, 32}));
   budget.addDecode(5, .01);
+  EXPECT_TRUE(budget.knowsDecode(5));
+  EXPECT_FALSE(budget.knowsDecode(4)) << "each number of requests has its own time";
   budget.addDecode(4, .01);
-  EXPECT_EQ(callsUntilMeasured(budget), 4);
+  EXPECT_EQ(callsUntilMeasured(budget), 32);
 }
 
 TEST(PromptBudgetTest, TheNextTimeReplacesASlowFirstOne) {

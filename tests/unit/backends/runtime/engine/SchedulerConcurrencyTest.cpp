@@ -33,6 +33,7 @@ protected:
     settings.lookup = static_cast<int64_t>(random() % 6);
     settings.ignoreEos = random() % 2;
     request.stream = random() % 3;
+    request.limitGaps = random() % 2 == 0;
     if (random() % 4 == 0)
       request.forcedTokens = {3, 4, 5, static_cast<int32_t>(random() % 31)};
     return request;
@@ -50,8 +51,7 @@ TEST_P(ConcurrencyTest, ConcurrentRequestsChangeNoToken) {
                                .promptRows = 1 + static_cast<int64_t>(random() % 16),
                                .promptsShareCalls = random() % 2 == 0,
                                .promptsJoinDecode = random() % 2 == 0,
-                               .promptsFirst = random() % 2 == 0,
-                               .limitPromptTime = random() % 2 == 0};
+                               .promptsFirst = random() % 2 == 0};
     open(options);
     struct Sent {
       Request request;

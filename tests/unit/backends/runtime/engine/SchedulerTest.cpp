@@ -300,12 +300,37 @@ TEST_F(SchedulerTest, RequestsComeFromOtherThreads) {
   }
 }
 
+Request withLimitedGaps(Request request) {
+  request.limitGaps = true;
+  return request;
+}
+
+// Only a text whose tokens are awaited limits the prompts of others.
+TEST_F(SchedulerTest, PromptsGetAllRowsUnlessGapsAreLimited) {
+  for (bool isLimited : {false, true}) {
+    SCOPED_TRACE(isLimited);
+    constexpr size_t most = 2 * PromptBudget::minRows;
+    open({.slots = 3, .promptRows = most, .promptsShareCalls = true});
+    Recorder text, awaited, other;
+    submit(request({1, 2}, 9), text);
+    Request next = request({2, 1}, 9);
+    submit(isLimited ? withLimitedGaps(next) : next, awaited);
+    scheduler->step();
+    submit(request(Tokens(most + 2, 5), 1), other);
+    fakeCalls.clear();
+    scheduler->step();
+    ASSERT_EQ(fakeCalls.size(), 2u);
+    EXPECT_EQ(fakeCalls[1].rows.size(), isLimited ? PromptBudget::minRows : most);
+    finishAll();
+  }
+}
+
 // Before anything is known about times, a prompt gets the minimum beside a text that is decoded.
 TEST_F(SchedulerTest, LimitsPromptsBesideDecoding) {
   constexpr size_t least = PromptBudget::minRows, most = 2 * least;
-  open({.slots = 3, .promptRows = most, .promptsShareCalls = true, .limitPromptTime = true});
+  open({.slots = 3, .promptRows = most, .promptsShareCalls = true});
   std::deque<Recorder> recorders(3);
-  submit(request({1, 2}, 9), recorders[0]);
+  submit(withLimitedGaps(request({1, 2}, 9)), recorders[0]);
   scheduler->step();
   submit(request(Tokens(least + 4, 5), 1), recorders[1]);
   submit(request({4, 3}, 1), recorders[2]);
@@ -364,13 +389,9 @@ TEST_F(DependingOnRoleTest, PromptsDoNotJoin) {
 // The time of decoding alone is measured before prompts join it.
 TEST_F(SchedulerTest, LimitsPromptsThatJoin) {
   constexpr int64_t least = PromptBudget::minRows;
-  open({.slots = 2,
-        .promptRows = 2 * least,
-        .promptsShareCalls = true,
-        .promptsJoinDecode = true,
-        .limitPromptTime = true});
+  open({.slots = 2, .promptRows = 2 * least, .promptsShareCalls = true, .promptsJoinDecode = true});
   Recorder text, other;
-  submit(request({1, 2}, 9), text);
+  submit(withLimitedGaps(request({1, 2}, 9)), text);
   scheduler->step();
   submit(request(Tokens(least + 4, 5), 1), other);
   fakeCalls.clear();
@@ -389,9 +410,9 @@ class LongContextTest : public SchedulerFixture {
 
 TEST_F(LongContextTest, WaitingRequestsDoNotDelayDecoding) {
   constexpr int64_t most = 16 * PromptBudget::minRows;
-  open({.slots = 2, .promptRows = most, .promptsShareCalls = true, .limitPromptTime = true});
+  open({.slots = 2, .promptRows = most, .promptsShareCalls = true});
   std::deque<Recorder> recorders(102);
-  submit(request({1, 2}, 100), recorders[0]);
+  submit(withLimitedGaps(request({1, 2}, 100)), recorders[0]);
   submit(request(Tokens(900, 5), 1), recorders[1]);
   for (size_t i = 2; i < recorders.size(); ++i)
     submit(request({4, 3}, 1), recorders[i]);

@@ -75,8 +75,10 @@ std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random
     request.settings.seed = random();
     request.settings.maxTokens = 1 + static_cast<int64_t>(random() % 24);
     request.settings.ignoreEos = true;
+    // Neither changes the output.
     if (random() % 4 == 0)
-      request.settings.lookup = 4; // does not change the output
+      request.settings.lookup = 4;
+    request.limitGaps = random() % 4 > 0;
   }
   return requests;
 }
@@ -89,7 +91,6 @@ Scheduler::Options randomOptions(std::mt19937 &random) {
   options.promptsShareCalls = random() % 4 > 0;
   options.promptsJoinDecode = random() % 4 > 0;
   options.promptsFirst = random() % 4 == 0;
-  options.limitPromptTime = random() % 4 > 0;
   if (random() % 2)
     options.checkpointBytes = 1 << 20;
   return options;
