@@ -32,7 +32,7 @@ static constexpr Entry kEntries[] = {
      "int8_g32",
      8,
      8.3,
-     {".000022", "", ".000016"},
+     {".000018", "", ".000014"},
      {".00155", "", ".00093"}},
     {"4-bit integers, a scale and an offset per 32",
      nullptr,
@@ -40,7 +40,7 @@ static constexpr Entry kEntries[] = {
      "int6_g32",
      4,
      4.8,
-     {".00105", ".00103", ""},
+     {".00104", ".00100", ""},
      {".0842", ".0201", ""}},
 };
 static_assert(std::size(kEntries) == kPrecisions.size());

@@ -214,15 +214,49 @@ class Measure(unittest.TestCase):
             bench.note_arithmetic("mica prefill", "prompt", {"rows": {"prompt": "int16 per 32"}})
 
     def test_quoted_costs_are_the_worst(self):
-        def run(arithmetic, prefill, decode):
-            cells = {"mica prefill": {"kl": prefill}, "mica decode": {"kl": decode}, "mica int8 rows": {"kl": 1e-5}}
+        def run(arithmetic, prefill, decode, perplexity=20.004):
+            cells = {name: {"kl": kl, "reference_perplexity": perplexity}
+                     for name, kl in (("mica prefill", prefill), ("mica decode", decode), ("mica int8 rows", 1e-5))}
             row = {"cells": cells, "bits": 8.3}
             model = {"rows": [{**row, "format": "Q8_0"}], "caches": [{**row, "format": "`--kv int8`"}],
                      "own": [{**row, "format": f"`--weights {name}`"} for name in ("int8", "int4", "int4 --calibrate TEXT")]}
             return {"arithmetic": {"mica prefill": arithmetic}, "models": [{**model, "name": "trained"}]}
         self.assertEqual(published.costs("floats", [run("bf16", 2e-5, 0.00255)]),
                          {"int8": ".00255", "int4": ".00255", "int4 calibrated": ".00255", "int8 rows": ".000010", "int8 cache": ".00255"})
-        self.assertEqual(published.costs("floats", [run("int16", 1e-5, 1e-5), run("bf16", 2e-5, 1e-5)])["int4"], ".000020")
+        runs = [run("int16", 1e-5, 1e-5), run("bf16", 2e-5, 1e-5, perplexity=20)]
+        self.assertEqual(published.costs("floats", runs)["int4"], ".000020")
+        runs[1] = run("bf16", 2e-5, 1e-5, perplexity=20.5)
+        self.assertEqual(published.costs("floats", runs)["int4"], ".000010", "that of another model with this name does not count")
+
+    def test_runs_of_another_model_add_no_column(self):
+        def run(arithmetic, kl, perplexity):
+            figures = {"kl": kl, "same_top": 99.0, "perplexity": 20.0, "reference_perplexity": perplexity}
+            row = {"format": "Q8_0", "bits": 8.5, "cells": {"mica prefill": figures}}
+            return {"arithmetic": {"mica prefill": arithmetic}, "mica": "mica", "llama": "8", "machine": {"cpu": "A", "processors": 2, "kernel": "6"},
+                    "target": None, "command": None, "text": "a text", "calibration": "another", "mica_decode": "-d", "llama_decode": "-ub 1",
+                    "mica_rows": None, "models": [{"name": "trained", "rows": [row], "own": [], "caches": [], "requantized": False}]}
+        for perplexity, left_out in ((20.004, False), (20.5, True)):
+            runs = [run("int16", 1e-5, 20), run("bf16", 2e-5, perplexity)]
+            cells = report.joined(runs)[0]["rows"][0]["cells"]
+            self.assertEqual("mica prefill:bf16" in cells, not left_out)
+            text = "".join(report.other_conditions(runs))
+            self.assertEqual("left out for Small Llama trained in f32: that run measured" in text, left_out, text)
+
+    def test_equal_columns_are_merged(self):
+        rows = [{"cells": {"mica prefill:int16": {"kl": kl}, "mica decode:int16": {"kl": kl}, "llama prefill": {"kl": 1}}} for kl in (1e-5, 2e-5)]
+        self.assertEqual(report.merged_columns(rows),
+                         [("Mica, prefill and decode (int16)", "mica prefill:int16"), ("llama.cpp, prefill", "llama prefill")])
+        rows[1]["cells"]["mica decode:int16"] = {"kl": 3e-5}
+        self.assertEqual([name for _, name in report.merged_columns(rows)], ["mica prefill:int16", "mica decode:int16", "llama prefill"])
+
+    def test_missing_measurements_are_named(self):
+        rows = [{"format": "Q4_1", "cells": {"llama prefill": {}}}]
+        own = [{"format": "`--weights int4`", "cells": {}}]
+        self.assertEqual(report.unmeasured({"rows": rows, "own": own, "requantized": True}),
+                         "Not measured: llama.cpp's decode and llama.cpp's formats requantized from this file.")
+        rows[0]["cells"]["llama decode"] = {}
+        own.append({"format": "Q4_0", "cells": {}})
+        self.assertEqual(report.unmeasured({"rows": rows, "own": own, "requantized": True}), "")
 
     def test_tables_of_the_published_page_name_their_references(self):
         page = (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8")

@@ -255,8 +255,8 @@ def other_conditions(runs):
         if method(run) != method(runs[0]):
             text += f" {method(run)}"
         if other:
-            text += (f" It is left out for {' and '.join(origins.DESCRIPTIONS[name][0] for name in other)}: that run measured models of these "
-                     "names with other weights.")
+            text += (f" It is left out for {' and '.join(origins.DESCRIPTIONS[name][0] for name in other)}: that run measured other "
+                     "weights, as training is only reproducible with the same version of torch.")
         yield from (text, "")
 
 

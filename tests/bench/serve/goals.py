@@ -12,7 +12,7 @@ context of each sequence must have at least --context tokens (`compile --max-seq
     loop      64 clients in a closed loop, prompts of 32 to 2048 tokens, answers of 16 to 256
     turn      the second turn of a conversation of 4096 tokens
     idle      5000 idle connections and a stream
-    batch     64 requests, sent at once, compared with the program's own --batch
+    batch     32 requests, sent at once, compared with the program's own --batch
 """
 
 import argparse
@@ -202,7 +202,7 @@ def batch(engine, size):
     """Only for Mica: a server and `--batch`, with their defaults. `--batch` writes whole texts, like answers that are not streamed; gaps
     between the tokens of streamed ones are bounded, for which prompts take more time."""
     options = argparse.Namespace(url="", seed=2, vocabulary=500, prompt=(32, size(512, 64)), answer=(16, size(256, 17)))
-    bodies = [json.loads(clients.Client(options, number).body()) for number in range(size(64, 8))]
+    bodies = [json.loads(clients.Client(options, number).body()) for number in range(size(32, 8))]
 
     def seconds_of(requests):
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
