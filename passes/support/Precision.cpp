@@ -79,7 +79,7 @@ const PrecisionCosts &mica::costsOf(Precision precision, CheckpointKind kind) {
 }
 
 StringRef mica::costOfInt8Rows(CheckpointKind kind) {
-  return kind == CheckpointKind::Floats ? ".000031" : ".00284";
+  return kind == CheckpointKind::Floats ? ".000030" : ".00284";
 }
 
 double mica::significantBitsOf(Precision precision) { return entryOf(precision).significantBits; }
