@@ -236,11 +236,18 @@ static int hexDigit(char c) {
                                 : -1;
 }
 
+/// Whether two strings are equal except for the case of ASCII letters. beast::iequals of Boost 1.81
+/// reads a byte past the end of strings that are, unless they are equal.
+static bool equalsIgnoringCase(std::string_view a, std::string_view b) {
+  auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
 /// The path of a request's target, which is a path with a query or, for proxies, a complete URL
 /// (RFC 9112, 3.2). A percent sign without two digits is kept.
 static std::string pathOf(std::string_view target) {
   for (std::string_view scheme : {"http://", "https://"})
-    if (beast::iequals(target.substr(0, scheme.size()), scheme)) {
+    if (equalsIgnoringCase(target.substr(0, scheme.size()), scheme)) {
       size_t begin = target.find_first_of("/?", scheme.size());
       target = begin == target.npos || target[begin] == '?' ? "/" : target.substr(begin);
     }
@@ -283,7 +290,7 @@ void Connection::headerRead(uint64_t bytes) {
     return;
   parser->eager(true);
   stream.expires_after(shared.options.receiveTimeout);
-  if (!beast::iequals(parser->get()[http::field::expect], "100-continue"))
+  if (!equalsIgnoringCase(parser->get()[http::field::expect], "100-continue"))
     return readBody();
   static constexpr std::string_view continueReply = "HTTP/1.1 100 Continue\r\n\r\n";
   asio::async_write(stream, asio::buffer(continueReply),
@@ -390,6 +397,8 @@ void Connection::watch() {
 }
 
 void Connection::setOnTimeout(std::chrono::milliseconds time, std::function<void()> callback) {
+  if (!inExchange)
+    return;
   timer.expires_after(time);
   timer.async_wait([self = shared_from_this(), number = exchangeNumber,
                     callback = std::move(callback)](error_code error) {
