@@ -253,7 +253,7 @@ class Measure(unittest.TestCase):
         rows = [{"format": "Q4_1", "cells": {"llama prefill": {}}}]
         own = [{"format": "`--weights int4`", "cells": {}}]
         self.assertEqual(report.unmeasured({"rows": rows, "own": own, "requantized": True}),
-                         "Not measured: llama.cpp's decode and llama.cpp's formats requantized from this file.")
+                         "Not measured: llama.cpp's decode and llama.cpp's formats relative to the published file in f32.")
         rows[0]["cells"]["llama decode"] = {}
         own.append({"format": "Q4_0", "cells": {}})
         self.assertEqual(report.unmeasured({"rows": rows, "own": own, "requantized": True}), "")

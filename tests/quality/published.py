@@ -71,12 +71,13 @@ def _references(model):
 
 def model_of(run, model):
     """The same model in another run; None if that has no such model, or another one of the same name. Training is only reproducible with
-    the same version of torch, so models of one name can have other weights, and their references other perplexities."""
+    the same version of torch and number of threads, so models of one name can have other weights, and their references other perplexities."""
     wanted = _references(model)
     for other in run["models"]:
         if other["name"] == model["name"]:
             found = _references(other)
-            return other if all(math.isclose(found[row], wanted[row], rel_tol=1e-3) for row in found.keys() & wanted.keys()) else None
+            shared = found.keys() & wanted.keys()
+            return other if shared and all(math.isclose(found[row], wanted[row], rel_tol=1e-3) for row in shared) else None
     return None
 
 

@@ -99,13 +99,13 @@ def bits(row):
 
 def merged_columns(rows):
     """The columns, as title and key: prefill and decode with the same arithmetic and the same figures in all rows are one."""
-    names, result = columns(rows), []
+    names, result, merged = columns(rows), [], set()
     for name in names:
         decode = name.replace("mica prefill", "mica decode")
         if decode != name and decode in names and all(row["cells"].get(name) == row["cells"].get(decode) for row in rows):
-            names.remove(decode)
+            merged.add(decode)
             result.append((title_of(name).replace("prefill", "prefill and decode"), name))
-        else:
+        elif name not in merged:
             result.append((title_of(name), name))
     return result
 
@@ -195,7 +195,7 @@ def unmeasured(model):
     if model["rows"] and not any("llama decode" in row["cells"] for row in model["rows"]):
         missing.append("llama.cpp's decode")
     if model["own"] and all(is_own(row) for row in model["own"]):
-        missing.append("llama.cpp's formats " + ("requantized from this file" if model["requantized"] else "made from this checkpoint"))
+        missing.append("llama.cpp's formats relative to " + ("the published file" if model["requantized"] else "the checkpoint") + " in f32")
     return f"Not measured: {' and '.join(missing)}." if missing else ""
 
 
@@ -256,7 +256,9 @@ def other_conditions(runs):
             text += f" {method(run)}"
         if other:
             text += (f" It is left out for {' and '.join(origins.DESCRIPTIONS[name][0] for name in other)}: that run measured other "
-                     "weights, as training is only reproducible with the same version of torch.")
+                     "weights, as training is only reproducible with the same version of torch and number of threads.")
+        if "+changes" in run["mica"]:
+            text += " Its tree had uncommitted changes."
         yield from (text, "")
 
 
@@ -377,8 +379,8 @@ def page(runs, speeds=None):
              "If the reference is the same file in f32, the figures measure only arithmetic and repacking: zero is exact, and the error of "
              "the format itself is visible only in the perplexity of the reference. The table of quantized weights of each model, and the picture, include it.", "",
              "![KL divergence over bits per weight](quality.svg)", "",
-             "The lines connect the Pareto-optimal formats of llama.cpp without importance matrix: no smaller one is as precise. One line is "
-             "computed by llama.cpp, one by Mica. The panel of a model that is published as a block-quantized file shows that file as well.", "",
+             "The lines connect the Pareto-optimal formats of llama.cpp without importance matrix: no smaller one is as precise. Red lines "
+             "are computed by llama.cpp, blue ones by Mica, solid in prefill and dashed in decode. The panel of a model that is published as a block-quantized file shows that file as well.", "",
              *choices([model for model in models if model["name"] != "outlier"], speeds, runs[0]["arithmetic"].get("mica prefill"))]
     if runs[0]["failed"]:
         lines += ["Not measured:", ""] + [f"- {line}" for line in runs[0]["failed"]] + [""]
