@@ -6,7 +6,8 @@ Many cases:  compare.py --config FILE.json, which contains
              {"peers": {NAME: {"bench": LLAMA_BENCH, "flags": [...]}},
               "cases": [{"name": ..., "mica": PROGRAM, "flags": [...], "models": {NAME: MODEL.gguf}, "tests": [...],
                          "quality": {"reference": PROGRAM, "text": FILE}}]}
-             where "flags" (of llama-bench, of PROGRAM bench), "tests" and "quality" may be absent.
+             where "flags" (of llama-bench, of PROGRAM bench), "tests" and "quality" may be absent. Instead of measuring it,
+             "quality": {"published": [MODEL, ...], "format": ...} quotes the divergence of docs/quality.json for a row of these models.
 
 A speed means little without the precision of the same program: with "quality", or --reference and --text, `mica eval` measures
 its KL divergence from a reference, with the arithmetic of prefill and of decode, before the speeds. With --work, the same is measured
@@ -32,6 +33,7 @@ import report  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 import quality.engines as tools  # noqa: E402
+from quality import published  # noqa: E402
 
 LONG = 8192
 
@@ -149,11 +151,15 @@ def peer_divergence(bench, model, text, args):
     return {rows: {"kl": figures["kl"], "same_top": figures["same_top"] / 100} for rows, figures in measured.items()}
 
 
-def measure_quality(case, config, args):
+def measure_quality(case, config, args, info):
     """KL divergences by engine and arithmetic of rows, or why there are none; None if not requested."""
     if "quality" not in case:
         return None
     quality, measured = case["quality"], {}
+    if "published" in quality:
+        rows = engines.prompt_rows(info)
+        return {name: figures for name in quality["published"]
+                if (figures := published.figures_of(name, quality["format"], rows.split(" ")[0]))}
 
     def add(name, measure):
         try:
@@ -172,11 +178,11 @@ def measure_quality(case, config, args):
 
 def measure_case(case, config, bandwidth, args):
     say(case["name"])
-    quality = measure_quality(case, config, args)
     contenders = contenders_of(case, config, args)
+    info = getattr(contenders["Mica"], "info", {})
+    quality = measure_quality(case, config, args, info)
     wanted = args.tests or case.get("tests")
     begun = load.Load()
-    info = getattr(contenders["Mica"], "info", {})
     rows = [report.summary(measure_row(test, contenders, bandwidth, args.pairs), info)
             for test in tests(args.gen) if not wanted or test.key in wanted]
     return {"name": case["name"], "rows": rows, "load": begun.report(), "quality": quality, "small": goals.is_small(info),
@@ -217,6 +223,7 @@ def parse(argv):
     ap.add_argument("--work", metavar="FOLDER", help="also measure the peers' KL divergence; holds their files and results")
     ap.add_argument("--eval", metavar="MICA", default=str(ROOT / "build/release/bin/mica"), help="the mica that measures it")
     ap.add_argument("--json", metavar="FILE", help="write everything that was measured")
+    ap.add_argument("--brief", action="store_true", help="print one table of all cases")
     args = ap.parse_args(argv)
     unknown = sorted(set(args.tests or []) - set(keys))
     if unknown:
@@ -240,7 +247,7 @@ def main(argv):
         result["cases"].append(measure_case(case, config, bandwidth, args))
         if args.json:  # after each case, so that an interrupted run keeps its results
             pathlib.Path(args.json).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(report.markdown(result))
+    print(report.brief(result) if args.brief else report.markdown(result))
 
 
 if __name__ == "__main__":

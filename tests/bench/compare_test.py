@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import compare  # noqa: E402
 import goals  # noqa: E402
 import report  # noqa: E402
+from quality import published  # noqa: E402
 
 MICA = r"""
 import json, sys
@@ -165,6 +166,22 @@ class CompareTest(unittest.TestCase):
         self.assertNotIn("### two", text.getvalue())
         self.assertIn("absent: skipped: the case names no model for it", text.getvalue())
         self.assertIn("-x", self.calls()[0])
+
+    def test_one_table_of_all_cases(self):
+        config = self.folder / "config.json"
+        mica, peer = self.mica(), self.program("peer", PEER)
+        quality = {"published": ["trained", "smollm2"], "format": "`--weights bf16`"}
+        config.write_text(json.dumps({
+            "peers": {"peer": {"bench": peer}},
+            "cases": [{"name": name, "mica": mica, "models": {"peer": "a.gguf"}, "tests": [test], "quality": quality}
+                      for name, test in (("one", "decode"), ("two", "prefill"))]}), encoding="utf-8")
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
+            compare.main(["--config", str(config), "--pairs", "1", "--bandwidth", "", "--brief"])
+        kl = [f"{published.figures_of(model, quality['format'], '')['decode']['kl']:.2g}" for model in quality["published"]]
+        self.assertIn(f"| one | decode 64 | {kl[0]} | {kl[1]} | 30.0 (30.0 - 30.0) | 20.0 (20.0 - 20.0) | 1.50x (1.50 - 1.50) |", text.getvalue())
+        self.assertIn(f"| two | prefill 512 | {kl[0]} | {kl[1]} |", text.getvalue())
+        self.assertIn("- peer: abc (7)", text.getvalue())
 
     def test_unknown_tests_are_refused(self):
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):

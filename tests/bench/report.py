@@ -105,13 +105,40 @@ def case_markdown(case, peers):
     return lines + [""]
 
 
-def markdown(report):
+def conditions(report):
     machine, settings = report["machine"], report["settings"]
-    lines = [f"`{report['command']}`, commit {report['commit']}: {machine['cpu']}, {machine['processors']} processors, {settings['threads']} threads; medians of "
-             f"{settings['pairs']} alternating rounds (minimum - maximum). A ratio is the median of the ratios of all rounds; "
-             "`better` is the ratio to the faster of the two peers in each round. `share` is the share of the memory bandwidth, or "
-             "for prefill the share of the processor's peak during matmuls, unless rows are integers. Goals are compared with medians.",
-             ""]
+    return (f"`{report['command']}`, commit {report['commit']}: {machine['cpu']}, {machine['processors']} processors, {settings['threads']} "
+            f"threads; medians of {settings['pairs']} alternating rounds (minimum - maximum). A ratio is the median of the ratios of all "
+            "rounds; `better` is the ratio to the faster of the two peers in each round. `share` is the share of the memory bandwidth, or "
+            "for prefill the share of the processor's peak during matmuls, unless rows are integers. Goals are compared with medians.")
+
+
+def brief(report):
+    """One table of all cases, with a column for each model whose KL divergence was measured."""
+    peers, cases = list(report["settings"]["peers"]), report["cases"]
+    measured = list(dict.fromkeys(name for case in cases for name, found in (case["quality"] or {}).items() if "failed" not in found))
+    head = ["program", "test", *(f"KL of {name}" for name in measured), "Mica"] + [h for name in peers for h in (name, "ratio")]
+    head += ["better", "share", "goals"]
+    lines = [conditions(report), "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for case in cases:
+        for row in case["rows"]:
+            role = "prefill" if row["test"] in ("prefill", "long") else "decode"
+            found = [(case["quality"] or {}).get(name, {}).get(role) for name in measured]
+            cells = [case["name"], row["title"], *(f"{figures['kl']:.2g}" if figures else "-" for figures in found), cell(row, "Mica")]
+            for name in peers:
+                cells += [cell(row, name), figure(row["ratios"].get(name), 2, "x")]
+            cells += [figure(row["better"], 2, "x"), figure(row["share_of_bandwidth"] or row["share_of_peak"], 2), goals.cell(row["goals"])]
+            lines.append("| " + " | ".join(cells) + " |")
+    lines.append("")
+    for name, version in sorted({item for case in cases for item in case["versions"].items() if item[0] != "Mica"}):
+        lines.append(f"- {name}: {version}")
+    others, stolen = (max((case["load"][key] for case in cases), default=0) for key in ("others", "stolen"))
+    lines.append(f"- load, at most: other processes used {others:.2f} processors, steal time {stolen:.2f} processors")
+    return "\n".join(lines)
+
+
+def markdown(report):
+    lines = [conditions(report), ""]
     for case in report["cases"]:
-        lines += case_markdown(case, list(settings["peers"]))
+        lines += case_markdown(case, list(report["settings"]["peers"]))
     return "\n".join(lines)

@@ -133,7 +133,10 @@ def case_of(name, weights, out, args, with_file=True):
         kind = STORED[weights]
         made.append(once(out / f"{name}-{kind}.gguf", lambda part: gguf_of(folder(), kind)(part)))
     print(*made, flush=True)
-    return {"name": made[0].name, "mica": str(made[0]), "models": {peer: str(made[-1]) for peer, _ in args.peer}}
+    case = {"name": made[0].name, "mica": str(made[0]), "models": {peer: str(made[-1]) for peer, _ in args.peer}}
+    if args.published:
+        case["quality"] = {"published": args.published, "format": f"`--weights {weights}`"}
+    return case
 
 
 def cases_of(name, out, args):
@@ -148,11 +151,17 @@ def config_of(cases, peers):
     return {"peers": {name: {"bench": bench} for name, bench in peers}, "cases": cases}
 
 
+def add_published(parser):
+    parser.add_argument("--published", nargs="+", default=[], metavar="MODEL",
+                        help="quote the KL divergences of these models from docs/quality.json")
+
+
 def add_options(parser):
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--mica", required=True)
     parser.add_argument("--peer", nargs=2, action="append", default=[], metavar=("NAME", "LLAMA_BENCH"))
     parser.add_argument("--weights", type=lambda text: text.split(","), default=list(STORED), help="of " + ",".join(STORED))
+    add_published(parser)
     parser.add_argument("--delete-folders", action="store_true", help="delete each model's folder when its files have been created")
 
 

@@ -98,7 +98,7 @@ class Compare(Case):
                                 "--json", folder + "/result.json"])
         with open(folder + "/result.json", encoding="utf-8") as file:
             default, int8 = json.load(file)["cases"]
-        self.assertEqual((default["name"], int8["name"]), ("Q8_0", "Q8_0-int8"))
+        self.assertEqual((default["name"], int8["name"]), ("Q8_0", "Q8_0 --rows int8"))
         for rows in ("prefill", "decode"):
             self.assertLess(default["quality"]["Mica"][rows]["kl"], 1e-3)
         self.assertLess(default["quality"]["Mica"]["prefill"]["kl"], int8["quality"]["Mica"]["prefill"]["kl"])

@@ -671,6 +671,8 @@ class Serve(Case):
         self.assertRegex(raw(b"nonsense\r\n\r\n"), rb"^HTTP/1.1 400 ")
         self.assertRegex(raw(b"GET /health HTTP/1.1\r\nX: " + b"a" * 20000), rb"^HTTP/1.1 431 ")
         self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"), rb"^HTTP/1.1 413 ")
+        for coding in (b"gzip", b"gzip, chunked", b"identity"):
+            self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: " + coding + b"\r\n\r\n0\r\n\r\n"), rb"^HTTP/1.1 501 ", coding)
         # A client that sends all of a too large body before it reads the response.
         many = 20 << 20
         self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % many + b"a" * many, half=True),

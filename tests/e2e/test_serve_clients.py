@@ -15,6 +15,8 @@ from test_serve import MODEL, NAME, Server
 from test_serve_tools import FORMATS, TOOLS, model_of
 
 
+#: The versions that are tested.
+VERSIONS = {"openai": "3.57.0", "schemathesis": "4.32.5", "jsonschema": "4.26.0", "pydantic-ai-slim[openai]": "2.68.0"}
 #: What pip and the resolver say if PyPI cannot be reached.
 UNREACHABLE = re.compile(r"NewConnectionError|Failed to establish a new connection|Temporary failure in name resolution|Name or service not known|"
                          r"Network is unreachable|Connection (refused|reset|aborted)|ConnectTimeoutError|ReadTimeoutError|ProxyError|Max retries exceeded")
@@ -26,7 +28,7 @@ def client_python(*packages):
     def make():
         place = harness.folder("clients")
         python = os.path.join(place, "bin/python")
-        for command in ([sys.executable, "-m", "venv", place], [python, "-m", "pip", "install", "-q", *packages]):
+        for command in ([sys.executable, "-m", "venv", place], [python, "-m", "pip", "install", "-q", *(f"{name}=={VERSIONS[name]}" for name in packages)]):
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.SECONDS, check=False)
             if done.returncode:
                 return None, (done.stdout + done.stderr).decode()

@@ -11,7 +11,7 @@ TEMPLATES = harness.ROOT / "tests/jinja/templates"
 QUESTION = [{"role": "user", "content": "27 + 15"}]
 TOOLS = [{"type": "function", "function": {
     "name": "add", "description": "Adds.", "parameters": {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}}}},
-         {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
+         {"type": "function", "function": {"name": "now", "description": "The time.", "parameters": {"type": "object", "properties": {}}}}]
 # The beginning of a turn, which determines the model's answer.
 START = ("{% if add_generation_prompt %}{{ '<|after|>' if messages[-1].role == 'tool' else '<|both|>' if messages[-1].content == 'both' "
          "else '<|think|>' if messages[-1].content == 'think' else '<|call|>' if tools else '<|plain|>' }}{% endif %}")
@@ -59,10 +59,10 @@ def joined(events):
     return message, reason
 
 
-@for_each(FORMATS, "calls")
-class Tools(Case):
-    def calls(self, family):
-        with Server("--sequences", "2", model=model_of(family, FORMATS[family])) as server:
+class ToolCase(Case):
+    def check_calls(self, model, scripts):
+        """Calls of a model with these scripts."""
+        with Server("--sequences", "2", model=model) as server:
             plain = server.chat(QUESTION)["choices"][0]
             self.assertEqual((plain["message"]["content"], plain["finish_reason"]), ("Forty-two", "stop"))
             self.assertNotIn("tool_calls", plain["message"])
@@ -72,7 +72,7 @@ class Tools(Case):
             choice = server.chat(QUESTION, tools=TOOLS)["choices"][0]
             [call] = choice["message"]["tool_calls"]
             self.assertEqual(choice["finish_reason"], "tool_calls")
-            self.assertEqual(choice["message"]["content"], "Let me see." if "Let me see." in FORMATS[family]["<|call|>"] else None)
+            self.assertEqual(choice["message"]["content"], "Let me see." if "Let me see." in scripts["<|call|>"] else None)
             self.assertEqual((call["type"], call["function"]["name"], json.loads(call["function"]["arguments"])),
                              ("function", "add", {"a": 27, "b": 15}))
             self.assertRegex(call["id"], "^[a-z0-9]{9}$")
@@ -99,7 +99,7 @@ class Tools(Case):
             self.assertEqual((message["content"] or None, message["tool_calls"][0]["function"], reason),
                              (choice["message"]["content"], call["function"], "tool_calls"))
             # The streamed part of truncated arguments.
-            length = next(number for number, piece in enumerate(FORMATS[family]["<|call|>"], 1) if '"a": 27' in piece)
+            length = next(number for number, piece in enumerate(scripts["<|call|>"], 1) if '"a": 27' in piece)
             for stream in (False, True):
                 asked = {"messages": QUESTION, "tools": TOOLS, "temperature": 0, "max_tokens": length}
                 if stream:
@@ -113,7 +113,7 @@ class Tools(Case):
             turns = QUESTION + [choice["message"], {"role": "tool", "tool_call_id": call["id"], "content": "42"}]
             self.assertEqual(server.chat(turns, tools=TOOLS)["choices"][0]["message"]["content"], "It is 42.")
             counts = [server.chat(QUESTION + [{**choice["message"], "tool_calls": [
-                {**call, "function": {"name": "add", "arguments": arguments}}]}, turns[-1]])["usage"]["prompt_tokens"]
+                {**call, "function": {"name": "add", "arguments": arguments}}]}, turns[-1]], tools=TOOLS)["usage"]["prompt_tokens"]
                       for arguments in ('{"a": 1}', '{"a": 1, "b": "longer"}')]
             self.assertLess(counts[0], counts[1], "the template reads arguments")
             for mention, wrong in (('"tool_call_id"', {**turns[-1], "tool_call_id": "other"}),
@@ -122,6 +122,12 @@ class Tools(Case):
                                        {**call, "function": {"name": "add", "arguments": "x"}}]})):
                 status, answer = server.post(CHAT, {"messages": turns[:2] + [wrong]})
                 self.assertEqual((status, mention in answer["error"]["message"]), (400, True), answer)
+
+
+@for_each(FORMATS, "calls")
+class Tools(ToolCase):
+    def calls(self, family):
+        self.check_calls(model_of(family, FORMATS[family]), FORMATS[family])
 
 
 class Refusals(Case):
@@ -135,10 +141,23 @@ class Refusals(Case):
                                     ("is not an array of at most 128 tools", {"tools": {}}),
                                     ("an element of 'tools' is not", {"tools": [{"type": "retrieval"}]}),
                                     ('the "strict" of a function', {"tools": [{"type": "function", "function": {**function, "strict": True}}]}),
+                                    ('the "description" of a function in \'tools\' is not a string', {"tools": [
+                                        {"type": "function", "function": {**function, "description": 1}}]}),
+                                    ('the "parameters" of a function in \'tools\' is not an object', {"tools": [
+                                        {"type": "function", "function": {**function, "parameters": []}}]}),
                                     ("letters, digits", {"tools": [{"type": "function", "function": {"name": "a b"}}]}),
                                     ('have the same "name"', {"tools": TOOLS[:1] * 2})):
                 status, answer = server.post(CHAT, {"messages": QUESTION, **fields})
                 self.assertEqual((status, mention in answer["error"]["message"]), (400, True), answer)
+            # null is equivalent to omitting a field.
+            null = {"type": "function", "function": {**function, "strict": None, "other": None}, "other": None}
+            [call] = server.chat(QUESTION, tools=[null, TOOLS[1]])["choices"][0]["message"]["tool_calls"]
+            self.assertEqual(call["function"]["name"], "add")
+            null = {"type": "function", "function": {"name": "add", "description": None, "parameters": None}}
+            self.assertEqual(server.post(CHAT, {"messages": QUESTION, "tools": [null], "max_tokens": 1})[0], 200)
+            parts = [{"role": "user", "content": [{"type": "text", "text": "27 + 15", "other": None}]}]
+            asked = {"messages": parts, "max_tokens": 1, "stream": True, "stream_options": {"include_usage": None}}
+            self.assertTrue(all("usage" not in event for event in server.events(CHAT, asked)))
             named = QUESTION[0] | {"name": "Ada"}
             for mention, message in (('ignores the "name"', named), ("does not support reasoning", {"role": "assistant", "content": "", "reasoning_content": "a"}),
                                      ('the "refusal" of a message', {"role": "assistant", "content": "", "refusal": "No."})):

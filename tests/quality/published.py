@@ -103,3 +103,23 @@ def costs(kind, runs=None):
                    for cell in cells if row["cells"].get(cell)]
         result[name] = quoted(max(figures))
     return result
+
+
+def figures_of(name, format, rows, runs=None):
+    """The divergence of a program from the model in f32 on that model: {"prefill": figures, "decode": figures} of a row of the page, with
+    "kl" and "same_top" (a share). `rows`: the type of prefill's activations; "" for programs without blocks. None if not measured."""
+    runs, result = runs or read(), {}
+    newest = next((model for model in runs[0]["models"] if model["name"] == name), None)
+    for run in runs if newest else ():
+        if (model := model_of(run, newest)) is None:
+            continue
+        row = next((row for part in ("rows", "own") for row in model[part] if row["format"] == format), None)
+        if row is None:
+            continue
+        arithmetic = {cell: kind for cell, kind in run["arithmetic"].items() if rows}
+        for role, cells in (("prefill", ("mica prefill", "mica int8 rows")), ("decode", ("mica decode",))):
+            for cell in cells:
+                if row["cells"].get(cell) and (role == "decode" or arithmetic.get(cell, "") == rows):
+                    figures = row["cells"][cell]
+                    result.setdefault(role, {"kl": figures["kl"], "same_top": figures["same_top"] / 100})
+    return result or None

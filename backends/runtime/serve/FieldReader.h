@@ -6,6 +6,7 @@
 #include "backends/runtime/serve/ApiError.h"
 #include "backends/runtime/support/NestedJson.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <stop_token>
 #include <string>
@@ -54,6 +55,11 @@ protected:
     if (!value.is_boolean())
       failType("a boolean");
     return value.get<bool>();
+  }
+  /// The number of entries of an object: null is equivalent to omitting one.
+  static size_t numEntries(const Json &object) {
+    return static_cast<size_t>(
+        std::ranges::count_if(object, [](const Json &entry) { return !entry.is_null(); }));
   }
   std::string string(const Json &value) const {
     if (!value.is_string())

@@ -64,7 +64,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 public:
   Connection(HttpSocket socket, HttpConnections &shared)
       : stream(std::move(socket)), timer(stream.get_executor()), ticks(stream.get_executor()),
-        shared(shared),
+        shared(shared), pendingReservation(shared.pending),
         buffer(std::max<size_t>(shared.options.maxHeaderBytes, discardBytes) + firstBytes) {
     ++shared.connections;
   }
@@ -131,6 +131,7 @@ private:
   std::deque<std::string> pending; ///< bytes to write; the first entry is being written
   size_t written = 0;              ///< bytes of the first entry
   size_t pendingBytes = 0;         ///< not yet written
+  Reservation pendingReservation;  ///< of a stream; above kFreeBytes
   uint64_t exchangeNumber = 0;
   bool inExchange = false, keepAlive = false, chunked = false, ended = false, closed = false;
   bool headOnly = false;                    ///< the reply is sent without its body
@@ -280,6 +281,10 @@ static HttpRequest headerOf(const http::request_header<> &header) {
 /// body.
 void Connection::headerRead(uint64_t bytes) {
   headerBytes = bytes;
+  // The end of a body in another coding is unknown.
+  auto coding = parser->get()[http::field::transfer_encoding];
+  if (!coding.empty() && !equalsIgnoringCase(coding, "chunked"))
+    return replyError({.status = 501, .message = "no transfer coding but chunked is supported"});
   bool isLarge = headerBytes > kFreeBytes || parser->chunked() ||
                  parser->content_length().value_or(0) > kFreeBytes;
   if (isLarge)
@@ -480,7 +485,8 @@ void Connection::send(std::string bytes) {
     std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
     bytes = size + bytes + "\r\n";
   }
-  if (pendingBytes + bytes.size() > shared.options.maxPendingBytes)
+  size_t total = pendingBytes + bytes.size();
+  if (total > shared.options.maxPendingBytes || !pendingReservation.resize(reservedFor(total)))
     return disconnect();
   queue(std::move(bytes));
 }
@@ -515,6 +521,8 @@ void Connection::write() {
                               return self->disconnect();
                             self->stream.expires_never();
                             self->pendingBytes -= count;
+                            self->pendingReservation.resize(std::min(
+                                self->pendingReservation.size(), reservedFor(self->pendingBytes)));
                             self->written += count;
                             if (self->written == self->pending.front().size()) {
                               self->pending.pop_front();
@@ -575,6 +583,7 @@ void Connection::disconnect() {
   ticks.cancel();
   reservation.reset();
   replyReservation.reset();
+  pendingReservation.resize(0);
   if (!inExchange)
     return;
   inExchange = false;

@@ -22,6 +22,7 @@ struct HttpConnections {
   MemoryBudget memory{
       ///< see HttpOptions::maxReservedBytes
       std::max(options.maxReservedBytes, options.maxBodyBytes + options.maxHeaderBytes)};
+  MemoryBudget pending{options.maxTotalPendingBytes}; ///< bytes of streams
 };
 
 using HttpSocket = boost::asio::generic::stream_protocol::socket;

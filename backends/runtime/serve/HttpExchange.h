@@ -73,8 +73,9 @@ struct HttpOptions {
   /// one may be larger. Each may have kFreeBytes more. See HttpRequest::reservation.
   uint64_t maxReservedBytes = uint64_t(256) << 20;
   size_t maxConnections = 8192; ///< further ones are closed
-  /// The maximum number of bytes that are buffered for a client.
+  /// The maximum number of bytes of a stream that are buffered for a client, and for all together.
   size_t maxPendingBytes = size_t(4) << 20;
+  uint64_t maxTotalPendingBytes = uint64_t(256) << 20;
   /// The timeouts for receiving a request's header and its body, each as a whole; for a client that
   /// takes none of the bytes sent to it; and between requests.
   std::chrono::seconds receiveTimeout{30}, sendTimeout{30}, idleTimeout{300};

@@ -35,6 +35,7 @@ inline Json objectOf(Json properties, std::vector<std::string> required, Json ot
           {"additionalProperties", std::move(others)}};
 }
 inline Json anyOf(std::vector<Json> schemas) { return {{"anyOf", std::move(schemas)}}; }
+inline Json orNull(Json schema) { return anyOf({std::move(schema), typed("null")}); }
 
 } // namespace mica::rt::serve::json_schema
 

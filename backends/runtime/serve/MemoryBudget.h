@@ -41,6 +41,7 @@ public:
       return true;
     }
   }
+  uint64_t size() const { return bytes; }
   /// Whether the budget has room for `size` bytes if nothing else is reserved.
   bool canHold(uint64_t size) const { return size <= budget.max; }
 

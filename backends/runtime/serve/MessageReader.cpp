@@ -25,7 +25,7 @@ std::string MessageReader::content(const Json &value) const {
     fail("the \"content\" of a message is neither a string nor an array of parts");
   std::string text;
   for (const Json &part : value) {
-    if (!part.is_object() || part.size() != 2 || part.value("type", Json()) != "text" ||
+    if (!part.is_object() || numEntries(part) != 2 || part.value("type", Json()) != "text" ||
         !part.contains("text") || !part["text"].is_string())
       fail("a part of a message's \"content\" is not {\"type\": \"text\", \"text\": ...}");
     text += part["text"].get<std::string>();
@@ -38,10 +38,10 @@ Json MessageReader::toolCall(const Json &value) {
   auto isString = [](const Json &object, const char *key) {
     return object.contains(key) && object[key].is_string();
   };
-  bool isValid = value.is_object() && value.size() == 3 &&
+  bool isValid = value.is_object() && numEntries(value) == 3 &&
                  value.value("type", Json()) == "function" && isString(value, "id") &&
                  value.contains("function") && value["function"].is_object() &&
-                 value["function"].size() == 2;
+                 numEntries(value["function"]) == 2;
   isValid =
       isValid && isString(value["function"], "name") && isString(value["function"], "arguments");
   if (!isValid)
@@ -130,22 +130,28 @@ void MessageReader::readTools(const Json &value) {
   std::set<std::string> names;
   for (const Json &tool : value) {
     bool isValid = tool.is_object() && tool.value("type", Json()) == "function" &&
-                   tool.size() == 2 && tool.contains("function") && tool["function"].is_object() &&
-                   tool["function"].contains("name") && tool["function"]["name"].is_string();
+                   numEntries(tool) == 2 && tool.contains("function") &&
+                   tool["function"].is_object() && tool["function"].contains("name") &&
+                   tool["function"]["name"].is_string();
     if (!isValid)
       fail("an element of 'tools' is not {\"type\": \"function\", \"function\": {\"name\": ...}}");
     Json function = Json::object();
     for (const auto &[key, entry] : tool["function"].items()) {
-      if (key == "strict" && (entry.is_null() || entry == false))
+      if (entry.is_null() || (key == "strict" && entry == false))
         continue;
-      bool fits = key == "name"          ? isFunctionName(entry.get<std::string>())
-                  : key == "description" ? entry.is_string()
-                  : key == "parameters"  ? entry.is_object()
-                                         : false;
-      if (!fits)
-        fail("the \"" + key + "\" of a function in 'tools' is " +
-             (key == "name" ? "invalid; use up to 64 letters, digits, dots, dashes and underscores"
-                            : "not supported; leave it out"));
+      const char *problem = nullptr;
+      if (key == "name" && !isFunctionName(entry.get<std::string>()))
+        problem = "invalid; use up to 64 letters, digits, dots, dashes and underscores";
+      else if (key == "description" && !entry.is_string())
+        problem = "not a string";
+      else if (key == "parameters" && !entry.is_object())
+        problem = "not an object";
+      else if (key == "strict" && !entry.is_boolean())
+        problem = "not a boolean";
+      else if (key != "name" && key != "description" && key != "parameters")
+        problem = "not supported; leave it out";
+      if (problem)
+        fail("the \"" + key + "\" of a function in 'tools' is " + problem);
       function[key] = entry;
     }
     if (!names.insert(function["name"].get<std::string>()).second)

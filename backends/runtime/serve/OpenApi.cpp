@@ -7,7 +7,6 @@ using namespace json_schema;
 
 namespace {
 Json natural() { return {{"type", "integer"}, {"minimum", 0}}; }
-Json orNull(Json schema) { return anyOf({std::move(schema), typed("null")}); }
 /// An object all of whose fields are required.
 Json record(Json properties) {
   std::vector<std::string> names;

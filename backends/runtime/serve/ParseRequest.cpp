@@ -127,22 +127,22 @@ const RequestReader::Fields &RequestReader::fields() {
     return ranged(SettingRange<int64_t>{1, setting_range::maxTokens.max});
   };
   constexpr Schema message = [](M) {
-    Json part = objectOf({{"type", only("text")}, {"text", typed("string")}}, {"type", "text"});
+    Json part = objectOf({{"type", only("text")}, {"text", typed("string")}}, {"type", "text"},
+                         typed("null"));
     Json function = objectOf({{"name", typed("string")}, {"arguments", typed("string")}},
-                             {"name", "arguments"});
+                             {"name", "arguments"}, typed("null"));
     Json call = objectOf(
         {{"id", typed("string")}, {"type", only("function")}, {"function", std::move(function)}},
-        {"id", "type", "function"});
+        {"id", "type", "function"}, typed("null"));
     Json content = anyOf({typed("string"), arrayOf(std::move(part)), typed("null")});
-    return arrayOf(
-        objectOf({{"role", typed("string")},
-                  {"content", std::move(content)},
-                  {"name", anyOf({typed("string"), typed("null")})},
-                  {"reasoning_content", anyOf({typed("string"), typed("null")})},
-                  {"tool_call_id", anyOf({typed("string"), typed("null")})},
-                  {"tool_calls", anyOf({arrayOf(std::move(call), {}, 1), typed("null")})}},
-                 {"role"}, typed("null")),
-        {}, 1);
+    return arrayOf(objectOf({{"role", typed("string")},
+                             {"content", std::move(content)},
+                             {"name", orNull(typed("string"))},
+                             {"reasoning_content", orNull(typed("string"))},
+                             {"tool_call_id", orNull(typed("string"))},
+                             {"tool_calls", orNull(arrayOf(std::move(call), {}, 1))}},
+                            {"role"}, typed("null")),
+                   {}, 1);
   };
   constexpr Schema prompt = [](M model) {
     Json id = ranged(SettingRange<int64_t>{0, model.manifest.vocab - 1});
@@ -151,12 +151,12 @@ const RequestReader::Fields &RequestReader::fields() {
   };
   constexpr Schema tools = [](M) {
     Json function = objectOf({{"name", {{"type", "string"}, {"pattern", "^[a-zA-Z0-9_.-]{1,64}$"}}},
-                              {"description", typed("string")},
-                              {"parameters", typed("object")},
-                              {"strict", only(false)}},
-                             {"name"});
+                              {"description", orNull(typed("string"))},
+                              {"parameters", orNull(typed("object"))},
+                              {"strict", orNull(only(false))}},
+                             {"name"}, typed("null"));
     return arrayOf(objectOf({{"type", only("function")}, {"function", std::move(function)}},
-                            {"type", "function"}),
+                            {"type", "function"}, typed("null")),
                    maxTools);
   };
   constexpr Schema stops = [](M) {
@@ -189,7 +189,9 @@ const RequestReader::Fields &RequestReader::fields() {
         {"stream", {&R::readStream, boolean}},
         {"stream_options",
          {&R::readStreamOptions,
-          [](M) { return objectOf({{"include_usage", typed("boolean")}}, {}); }}},
+          [](M) {
+            return objectOf({{"include_usage", orNull(typed("boolean"))}}, {}, typed("null"));
+          }}},
         {"tool_choice",
          {&R::readToolChoice, [](M) { return Json{{"enum", {"none", "auto"}}}; }, chat}},
         {"tools", {&R::readTools, tools, chat}},
@@ -209,8 +211,7 @@ Json RequestReader::schema(Endpoint endpoint, const ServedModel &model) {
       continue;
     bool inChats = endpoint == Endpoint::ChatCompletions && field.inChats;
     Json schema = inChats ? field.inChats(model) : field.schema(model);
-    properties[std::string(name)] =
-        name == required ? schema : anyOf({std::move(schema), typed("null")});
+    properties[std::string(name)] = name == required ? schema : orNull(std::move(schema));
   }
   return objectOf(std::move(properties), {required}, typed("null"));
 }
@@ -305,6 +306,8 @@ void RequestReader::readStreamOptions(const Json &value) {
   if (!value.is_object())
     failType("an object");
   for (const auto &[key, option] : value.items()) {
+    if (option.is_null())
+      continue;
     if (key != "include_usage")
       fail("'stream_options' has no \"" + key + "\", only \"include_usage\"");
     request.includeUsage = boolean(option);

@@ -251,6 +251,67 @@ TEST(HttpConnection, RepeatedCallbacks) {
   EXPECT_LT(ticks, 3);
 }
 
+/// A client that does not read what is sent to it is disconnected if it has too much pending, or if
+/// all clients together have.
+TEST(HttpConnection, PendingBytesAreLimited) {
+  constexpr size_t each = 4 << 20, total = 10 << 20;
+  TestServer server({.maxPendingBytes = each, .maxTotalPendingBytes = total});
+  std::vector<std::shared_ptr<Exchange>> streams;
+  server.shared.handler = [&](HttpRequest, std::shared_ptr<Exchange> exchange) {
+    exchange->beginStream("text/plain");
+    streams.push_back(std::move(exchange));
+  };
+  std::vector<int> clients;
+  auto open = [&] {
+    clients.push_back(server.connect());
+    server.send(clients.back(), "GET / HTTP/1.1\r\n\r\n");
+    server.poll();
+  };
+  auto send = [&](size_t stream, size_t bytes) {
+    for (size_t sent = 0; sent < bytes; sent += 64 << 10) {
+      streams[stream]->send(std::string(64 << 10, 'a'));
+      server.poll();
+    }
+  };
+  auto isOpen = [&](size_t stream) {
+    bool called = false;
+    streams[stream]->post([&] { called = true; });
+    server.poll();
+    return called;
+  };
+  // A part is in the socket's buffer.
+  open();
+  send(0, 2 * each);
+  EXPECT_FALSE(isOpen(0));
+  EXPECT_EQ(server.shared.pending.used(), 0U);
+  // Clients with less than `each` reach the total.
+  size_t last = 0;
+  while (server.shared.pending.used() <= total - each && last < 20) {
+    open();
+    send(++last, each - (each >> 3));
+    EXPECT_TRUE(isOpen(last));
+  }
+  open();
+  send(++last, each);
+  EXPECT_FALSE(isOpen(last));
+  EXPECT_TRUE(isOpen(1));
+  // One that has read everything takes nothing of the total, and can be sent more.
+  uint64_t before = server.shared.pending.used();
+  for (size_t received = 0; received < each - (each >> 3);) {
+    received += server.received(clients[1]).size();
+    server.poll();
+  }
+  EXPECT_LT(server.shared.pending.used(), before);
+  send(1, 128 << 10);
+  EXPECT_TRUE(isOpen(1));
+  for (int client : clients)
+    ::close(client);
+  server.poll();
+  streams.clear();
+  server.poll();
+  EXPECT_EQ(server.shared.pending.used(), 0U);
+}
+
 TEST(HttpConnection, AnExceptionOfAHandlerIsTheReply) {
   TestServer server({});
   server.shared.handler = [](HttpRequest, std::shared_ptr<Exchange>) { throw std::bad_alloc(); };
