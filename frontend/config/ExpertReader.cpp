@@ -74,6 +74,7 @@ readExperts(const Hyperparameters &h, const FamilyTraits &traits, const KeyNames
   sparse.expertsPerToken = *h.expertsPerToken;
   sparse.normalize = h.normalizeGate.value_or(false) &&
                      (sparse.expertsPerToken > 1 || traits.normalizesSingleExpert);
+  sparse.normalizeEps = traits.normalizeEps;
   sparse.expert = dense(*h.expertInner, traits.expertBias);
   if (h.gateLimit)
     sparse.expert.clamp = {*h.gateAlpha, *h.gateLimit};

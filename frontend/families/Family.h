@@ -126,6 +126,8 @@ struct FamilyTraits {
   bool yarnScalesScores = false;      ///< mscale_all_dim also applies to the scale of attention
   const OwnYarn *ownYarn = nullptr;   ///< if transformers' rules do not apply
   bool normalizesSingleExpert = true; ///< whether norm_topk_prob applies at k = 1
+  /// What is added to the sum by which the weights of experts are divided; none: negligible.
+  std::optional<double> normalizeEps = std::nullopt;
   bool sharedGate = false;
   bool expertBias = false;
   bool gated = true;

@@ -109,8 +109,6 @@ llvm::Expected<const Family *> chooseLfm2Moe(const FamilyEvidence &) {
       {"num_experts_per_tok", &H::expertsPerToken, ranges::experts, int64_t(4)},
       {"moe_intermediate_size", &H::expertInner, ranges::width, int64_t(1792)},
       {"num_dense_layers", &H::firstDense, {0, 4096}, int64_t(2)},
-      // transformers adds 1e-6 to the sum that weights are divided by, Mica only 1e-20: of
-      // sigmoids, whose sum is near 1, this is within rounding.
       {"norm_topk_prob", &H::normalizeGate, {}, true},
       {"routed_scaling_factor", &H::routedMultiplier, ranges::multiplier, 1.0},
       {"use_expert_bias", &H::correctsChoice, {}, true},
@@ -125,6 +123,7 @@ llvm::Expected<const Family *> chooseLfm2Moe(const FamilyEvidence &) {
                  .otherMixer = Mixer::ShortConv,
                  .scoring = Scoring::Sigmoid,
                  .correctionBias = true,
+                 .normalizeEps = 1e-6,
                  .defaultTheta = 1e6},
       .names = &namesOfMoe,
       .derive = [](Hyperparameters &h) { h.sparse = true; },

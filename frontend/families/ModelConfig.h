@@ -164,10 +164,11 @@ struct SparseConfig {
   bool routerBias = false, correctionBias = false;
   int64_t groups = 0, topkGroup = 0; ///< 0: no groups
   GroupScoring groupScoring = GroupScoring::Best;
-  double multiplier = 1;     ///< of the weights of selected experts
-  bool normalize = false;    ///< divide the chosen weights by their sum; already false where the
-                             ///< family skips it at k = 1
-  DenseConfig expert;        ///< each routed expert
+  double multiplier = 1;  ///< of the weights of selected experts
+  bool normalize = false; ///< divide the chosen weights by their sum; already false where the
+                          ///< family skips it at k = 1
+  std::optional<double> normalizeEps; ///< is added to that sum; none: negligible
+  DenseConfig expert;                 ///< each routed expert
   int64_t latent = 0;        ///< the width of the latents that routed experts read; 0: the stream
   int64_t sharedExperts = 0; ///< number of experts that are always active
   bool sharedGate = false;   ///< whether a sigmoid gate weights the shared expert

@@ -75,8 +75,6 @@ llvm::Expected<const Family *> chooseNemotronH(const FamilyEvidence &) {
       {"n_group", &H::groups, ranges::experts, int64_t(1)},
       {"topk_group", &H::topkGroup, ranges::experts, int64_t(1)},
   };
-  // transformers raises time steps to time_step_min when it reads a prompt, but neither when it
-  // generates, nor does NVIDIA's code: it is how they begin in training.
   static constexpr FixedKey fixed[] = {
       {"attention_bias", "[false]"},
       {"mamba_hidden_act", R"(["silu", "swish"])"},
@@ -103,7 +101,8 @@ llvm::Expected<const Family *> chooseNemotronH(const FamilyEvidence &) {
       {"rope_theta", "is not read: attention has no positions"},
       {"time_step_floor", "only affects training"},
       {"time_step_max", "only affects training"},
-      {"time_step_min", "only affects training"},
+      {"time_step_min", "is the least time step of prompts in transformers, but not of decode, and "
+                        "in NVIDIA's code only of training"},
       {"time_step_rank", "is overridden by mamba_num_heads"},
       {"use_mamba_kernels", reasons::implementation},
   };

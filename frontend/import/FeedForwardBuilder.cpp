@@ -49,8 +49,10 @@ Value FeedForwardBuilder::sparse(Value x, Value routed, const SparseConfig &conf
       config.correctionBias ? weight(names.correctionBias) : Value(), weight(names.expertScales),
       ScoringAttr::get(builder.getContext(), config.scoring),
       builder.getI64IntegerAttr(config.expertsPerToken),
-      config.normalize ? builder.getUnitAttr() : UnitAttr(), grouped(config.groups),
-      grouped(config.topkGroup),
+      config.normalize ? builder.getUnitAttr() : UnitAttr(),
+      config.normalize && config.normalizeEps ? builder.getF64FloatAttr(*config.normalizeEps)
+                                              : FloatAttr(),
+      grouped(config.groups), grouped(config.topkGroup),
       config.groups == 0 ? GroupScoringAttr()
                          : GroupScoringAttr::get(builder.getContext(), config.groupScoring));
   auto stacked = [&](llvm::StringRef product) {

@@ -80,7 +80,7 @@ static SmallVector<float> choicesOf(MoeGateOp op, ArrayRef<float> scores,
 /// The weights of the selected experts. `scales` may be null.
 static SmallVector<float> weightsOf(MoeGateOp op, ArrayRef<float> scores, ArrayRef<int64_t> experts,
                                     const Tensor *scales) {
-  double total = 1e-20;
+  double total = op.getEps().convertToDouble();
   for (int64_t expert : experts)
     total += scores[expert];
   return llvm::map_to_vector(experts, [&](int64_t expert) {

@@ -413,7 +413,7 @@ def Mica_RecurrentStateType : TypeDef<Mica_Dialect, "RecurrentState", [Mica_Sequ
     In memory it is `tensor<10x?x8x28736xf32>`: layers, sequences, heads, and per head two matrices and a ring of 64
     slots. Matrices are stored for multiples of 32 positions, the one after position 32 c - 1 in slot c mod 2. The ring
     holds what later positions add: keys, then values, then decays; those of position p are in slot p mod 64. A
-    matrix is written once per 32 positions, the memory per sequence does not depend on its length, and its last 33
+    matrix is written once per 32 positions, the memory per sequence does not depend on its length, and its last 32
     positions can be rewound, see [state.md](state.md).
   }];
   let parameters = (ins "int64_t":$layers, "int64_t":$heads, "int64_t":$keyDim, "int64_t":$valueDim,

@@ -29,6 +29,10 @@ LogicalResult MoeGateOp::verify() {
   int64_t experts = shapeOf(getGate()).getDimSize(0), k = getK();
   if (k < 1 || k > experts)
     return emitOpError() << "chooses k = " << k << " of " << experts << " experts";
+  if (!getEps().isFinite() || getEps().isNegative())
+    return emitOpError("has an eps that is negative or not finite");
+  if (!getNormalize() && getEps().convertToDouble() != 1e-20)
+    return emitOpError("has an eps, which only 'normalize' uses");
   for (Value vector : {getBias(), getEScoreCorrectionBias()})
     if (vector &&
         failed(requireSize(*this, vector == getBias() ? "bias" : "e_score_correction_bias",

@@ -5,7 +5,7 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments, Mica_Rou
   let description = [{
     `scores = scoring(x W^T + bias)` over E experts in f32. The `k` experts with the highest scores are selected; ties
     (scores that are equal in f32) are resolved in favor of the lower index. With `normalize` the weights become
-    `w / (sum w + 1e-20)`. Returns weights [T, k] and experts [T, k] in descending order.
+    `w / (sum w + eps)`. Returns weights [T, k] and experts [T, k] in descending order.
 
     `e_score_correction_bias` [E] is added to the scores for the selection of experts, but not to the weights. With
     `groups(n keep m by best)` the experts form n groups of consecutive experts, and only experts of the m best groups
@@ -21,7 +21,7 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments, Mica_Rou
       return
     }
     func.func @moe_gate_with_scales(%x: tensor<?x64xf32>, %gate: tensor<4x64xf32>, %s: tensor<4xf32>) {
-      %weights, %experts = mica.moe_gate %x, %gate expert_scales(%s : tensor<4xf32>) softmax k(2) normalize
+      %weights, %experts = mica.moe_gate %x, %gate expert_scales(%s : tensor<4xf32>) softmax k(2) normalize eps(1.0e-06)
           : tensor<?x64xf32>, tensor<4x64xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
       return
     }
@@ -36,6 +36,7 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments, Mica_Rou
   let arguments = (ins Mica_Rows32:$x, Mica_Matrix:$gate, Optional<Mica_Vector>:$bias,
                        Optional<Mica_Vector>:$e_score_correction_bias, Optional<Mica_Vector>:$expert_scales,
                        Mica_ScoringAttr:$scoring, I64Attr:$k, UnitAttr:$normalize,
+                       DefaultValuedAttr<F64Attr, "1e-20">:$eps,
                        OptionalAttr<I64Attr>:$groups, OptionalAttr<I64Attr>:$topk_group,
                        OptionalAttr<Mica_GroupScoringAttr>:$group_scoring);
   let results = (outs Mica_Rows32:$weights, Mica_ExpertIds:$experts);
@@ -45,7 +46,7 @@ def Mica_MoeGateOp : Mica_PureOp<"moe_gate", [AttrSizedOperandSegments, Mica_Rou
     (`expert_scales` `(` $expert_scales^ `:` type($expert_scales) `)`)?
     custom<Word>($scoring) `k` `(` $k `)`
     (`groups` `(` $groups^ `keep` $topk_group `by` custom<Word>($group_scoring) `)`)? (`normalize` $normalize^)?
-    attr-dict
+    (`eps` `(` $eps^ `)`)? attr-dict
     `:` type($x) `,` type($gate) `->` type($weights) `,` type($experts)
   }];
   let extraClassDeclaration = [{

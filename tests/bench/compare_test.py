@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import pathlib
+import re
 import stat
 import sys
 import tempfile
@@ -182,6 +183,26 @@ class CompareTest(unittest.TestCase):
         self.assertIn(f"| one | decode 64 | {kl[0]} | {kl[1]} | 30.0 (30.0 - 30.0) | 20.0 (20.0 - 20.0) | 1.50x (1.50 - 1.50) |", text.getvalue())
         self.assertIn(f"| two | prefill 512 | {kl[0]} | {kl[1]} |", text.getvalue())
         self.assertIn("- peer: abc (7)", text.getvalue())
+
+    def test_divergences_in_the_documentation(self):
+        """Tables with speeds quote the divergences of docs/quality.json."""
+        models, found = [], 0
+        for line in (compare.ROOT / "docs/benchmarks.md").read_text(encoding="utf-8").splitlines():
+            cells = [cell.strip() for cell in line.split("|")[1:-1]]
+            if cells[:2] == ["program", "test"] and cells[2].startswith("KL of "):
+                models = [cell.removeprefix("KL of ") for cell in cells if cell.startswith("KL of ")]
+            elif not cells:
+                models = []
+            elif models and not set(cells[0]) <= {"-"}:
+                program, _, rows = cells[0].partition(" --rows ")
+                own = re.fullmatch(r".*-(bf16|int8|int4)", program)
+                format, rows = (f"`--weights {own[1]}`", rows or "bf16" * (own[1] != "bf16")) if own else (program, rows or "bf16")
+                role = "prefill" if cells[1].startswith("prefill") else "decode"
+                for model, cell in zip(models, cells[2:]):
+                    figures = (published.figures_of(model, format, rows) or {}).get(role)
+                    self.assertEqual(cell, f"{figures['kl']:.2g}" if figures else "-", line)
+                    found += figures is not None
+        self.assertGreater(found, 30)
 
     def test_unknown_tests_are_refused(self):
         with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()):

@@ -348,6 +348,23 @@ class Hybrids(Rewinding):
                                ((0, 300), (292, 30), (289, 5), (260, 70), (297, 3), (100, 20), (64, 90), (96, 33), (96, 1), (3, 200)))
 
 
+@harness.for_each(["bamba", "gemma4-moe", "gemma4-text", "granite-hybrid", "granite-hybrid-dense", "lfm2-moe", "nemotron-h-latent", "nemotron-h-moe",
+                   "qwen3-5-moe", "qwen3-next"], "cuts_and_rewinds")
+class Families(Rewinding):
+    """The other families with states or windows."""
+
+    def cuts_and_rewinds(self, name):
+        built = harness.program(with_long_context(name), "--max-seq", CONTEXT)
+        ids = np.random.default_rng(13).integers(3, 64, 300).tolist()
+        whole = built.generate([ids, ids[70:]], 4)
+        for chunk in (7, 64, 200):
+            got = built.generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
+            self.assertEqual(got[0], whole[0])
+            for a, b in zip(got[1], whole[1]):
+                self.close(a, b, 1e-5, f"chunks of {chunk}")
+        self.check_rewinds(built, 14, ((0, 300), (292, 30), (289, 5), (100, 20), (96, 33), (3, 200)))
+
+
 class SharedCaches(Rewinding):
     """Layers that read the caches of earlier ones, one with a window and one without."""
 

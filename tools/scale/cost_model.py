@@ -52,7 +52,7 @@ class Format:
 
 
 #: bf16 matmuls read rows of bf16, the others quantize rows of f32 themselves.
-FORMATS = (Format("bf16", 16, 16, 2), Format("int8", 8.5, 8.5, 4), Format("int4", 4.6, 6.3, 4))
+FORMATS = (Format("bf16", 16, 16, 2), Format("int8", 8.3, 8.3, 4), Format("int4", 4.6, 6.3, 4))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -90,7 +90,7 @@ private:
   void fail(Operation *op) {
     result = failure();
     InFlightDiagnostic diagnostic =
-        op->emitError("a key/value cache would be copied here; every append must happen in place: "
+        op->emitError("a cache or state would be copied here; every append must happen in place: "
                       "use only the value that the append returns");
     SmallVector<Value> involved(op->getOperands());
     llvm::append_range(involved, op->getResults());

@@ -26,7 +26,7 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
     GateSpec spec{op.getScoring(),
                   gate.getDimSize(0),
                   static_cast<int64_t>(op.getK()),
-                  op.getNormalize(),
+                  op.getNormalize() ? std::optional(op.getEps().convertToDouble()) : std::nullopt,
                   !!op.getEScoreCorrectionBias(),
                   !!op.getExpertScales()};
     if (op.getGroups()) {
@@ -55,9 +55,9 @@ struct LowerMoeGate : Lowering<MoeGateOp> {
       inputs.push_back(operands.getEScoreCorrectionBias());
     if (op.getExpertScales())
       inputs.push_back(operands.getExpertScales());
-    ArrayAttr key =
-        launch.parameters(stringifyScoring(spec.scoring), spec.normalize, spec.expertScales,
-                          spec.groups, spec.topkGroup, stringifyGroupScoring(spec.groupScoring));
+    ArrayAttr key = launch.parameters(stringifyScoring(spec.scoring), op.getNormalize(),
+                                      op.getEpsAttr(), spec.expertScales, spec.groups,
+                                      spec.topkGroup, stringifyGroupScoring(spec.groupScoring));
     rewriter.replaceOp(op,
                        launch("moe_gate", key, rows, inputs,
                               {launch.empty(op.getWeights().getType(), rows),

@@ -61,9 +61,9 @@ def VerifyInPlace : Pass<"cpu-verify-in-place", "::mlir::ModuleOp"> {
     func.func @main(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index)
         -> (!cache {mica.role = "cache"}) {
       %one = arith.constant 1 : index
-      // expected-error @+1 {{a key/value cache would be copied here}}
+      // expected-error @+1 {{a cache or state would be copied here}}
       %copy = memref.alloc(%n, %n) : !cache
-      // expected-error @+1 {{a key/value cache would be copied here}}
+      // expected-error @+1 {{a cache or state would be copied here}}
       memref.copy %cache, %copy : !cache to !cache
       // expected-note @+1 {{for this append (append)}}
       exec.launch @append tasks(%one) ins(%x : memref<?x16xf32>) outs(%copy : !cache)
@@ -125,7 +125,7 @@ def VerifyLoops : Pass<"cpu-verify-loops", "::mlir::ModuleOp"> {
     ```mlir
     !cache = memref<2x?x2x?x512xf32>
     func.func @main(%keys: !cache {mica.role = "cache"}, %values: !cache {mica.role = "cache"}) {
-      // expected-error @+1 {{a key/value cache would be copied here}}
+      // expected-error @+1 {{a cache or state would be copied here}}
       memref.copy %keys, %values : !cache to !cache
       return
     }

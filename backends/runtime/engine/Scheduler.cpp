@@ -484,11 +484,12 @@ bool Scheduler::queue(const Row &row) {
   return bool(pushed);
 }
 
-/// Discards all positions of a slot except the first `length`, which Session::rewindable must
-/// allow, or which are all but a draft.
-void Scheduler::rewind(size_t s, int64_t length) {
-  session->rewind(static_cast<int64_t>(s), length);
+/// Discards all positions of a slot except the first `length`; returns whether the session kept
+/// these, as Session::rewindable tells.
+bool Scheduler::rewind(size_t s, int64_t length) {
+  int64_t kept = session->rewind(static_cast<int64_t>(s), length);
   session->setTotalLength(static_cast<int64_t>(s), slots[s].task->totalLength());
+  return kept == length;
 }
 
 /// Prepares the session for the queued rows; requests that are canceled while their positions are
@@ -598,8 +599,11 @@ bool Scheduler::accept(size_t s, int32_t token, std::span<const float> logits, i
     task.append(token);
     return true;
   }
-  if (numDrafts > 0)
-    rewind(s, session->length(static_cast<int64_t>(s)) - numDrafts);
+  if (numDrafts > 0 && !rewind(s, session->length(static_cast<int64_t>(s)) - numDrafts)) {
+    fail(s, Error{"the program does not keep the positions before a rejected draft; generate "
+                  "without drafts"});
+    return false;
+  }
   acceptDraft(task, right + same);
   if (finish)
     end(s, *finish);

@@ -129,7 +129,7 @@ private:
   Status draft(int64_t maxDrafts);
   bool queueNewest(size_t slot);
   bool queue(const Row &row);
-  void rewind(size_t slot, int64_t length);
+  bool rewind(size_t slot, int64_t length);
   bool prepare();
   int64_t run();
   void notifyListeners(const std::vector<Row> &computed, std::span<const float> logits);

@@ -77,8 +77,8 @@ public:
   /// Keeps the first `length` positions of a sequence if everything that the next row reads is
   /// still stored; otherwise those of the nearest checkpoint of the states, else none. Returns how
   /// many positions remain: those after them must be recomputed. The last Manifest::rewindPositions
-  /// computed positions of caches can always be rewound, and of a state as many as it has slots
-  /// beyond its window or chunk.
+  /// computed positions of caches can always be rewound, and those of a state as long as the
+  /// positions that it needs are in its ring buffer: see docs/state.md.
   int64_t rewind(int64_t sequence, int64_t length);
   /// How many positions rewind would keep.
   int64_t rewindable(int64_t sequence, int64_t length) const;

@@ -1,4 +1,5 @@
 // A plug-in: MPI as programs use it. Compiled once for each implementation.
+#define _GNU_SOURCE // pthread_mutex_clocklock
 #include "backends/runtime/ranks/MpiPlugin.h"
 
 #include <mpi.h>
@@ -26,18 +27,21 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int lockForBeat(void) {
   struct timespec end;
   enum { maxWait = 100000000, second = 1000000000 };
-  clock_gettime(CLOCK_REALTIME, &end);
+  clock_gettime(CLOCK_MONOTONIC, &end);
   end.tv_nsec += maxWait;
   if (end.tv_nsec >= second) {
     end.tv_nsec -= second;
     ++end.tv_sec;
   }
-  return pthread_mutex_timedlock(&mutex, &end) == 0;
+  return pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &end) == 0;
 }
 
 static int start(int64_t *rank, int64_t *size) {
   int given, own, all;
   int error = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &given);
+  // Heartbeats have a thread of their own.
+  if (error == MPI_SUCCESS && given < MPI_THREAD_SERIALIZED)
+    error = MPI_ERR_UNSUPPORTED_OPERATION;
   if (error == MPI_SUCCESS)
     error = MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (error == MPI_SUCCESS)
@@ -122,15 +126,41 @@ static int await(MPI_Request *request) {
 /// Counts of MPI are ints: more bytes are moved in pieces.
 enum { pieceBytes = 1 << 28 };
 
+/// Begins to gather a piece of each rank's part, whose pieces are `stride` bytes apart in `all`.
+static int beginGather(const void *piece, int bytes, void *all, uint64_t stride,
+                       MPI_Request *request) {
+  MPI_Datatype contiguous, strided;
+  int error = MPI_Type_contiguous(bytes, MPI_BYTE, &contiguous);
+  if (error != MPI_SUCCESS)
+    return error;
+  error = MPI_Type_create_resized(contiguous, 0, (MPI_Aint)stride, &strided);
+  if (error == MPI_SUCCESS) {
+    error = MPI_Type_commit(&strided);
+    if (error == MPI_SUCCESS)
+      error = MPI_Iallgather(piece, bytes, MPI_BYTE, all, 1, strided, MPI_COMM_WORLD, request);
+    MPI_Type_free(&strided); // when it has been gathered
+  }
+  MPI_Type_free(&contiguous);
+  return error;
+}
+
 static int allGather(const void *part, uint64_t bytes, void *all) {
   MPI_Request request;
-  if (bytes > pieceBytes)
-    return MPI_ERR_COUNT;
-  pthread_mutex_lock(&mutex);
-  int error = MPI_Iallgather(part, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD,
-                             &request);
-  pthread_mutex_unlock(&mutex);
-  return error == MPI_SUCCESS ? await(&request) : error;
+  for (uint64_t at = 0; at < bytes; at += pieceBytes) {
+    int piece = (int)(bytes - at < pieceBytes ? bytes - at : pieceBytes);
+    pthread_mutex_lock(&mutex);
+    int error = bytes <= pieceBytes
+                    ? MPI_Iallgather(part, piece, MPI_BYTE, all, piece, MPI_BYTE, MPI_COMM_WORLD,
+                                     &request)
+                    : beginGather((const char *)part + at, piece, (char *)all + at, bytes,
+                                  &request);
+    pthread_mutex_unlock(&mutex);
+    if (error == MPI_SUCCESS)
+      error = await(&request);
+    if (error != MPI_SUCCESS)
+      return error;
+  }
+  return 0;
 }
 
 static int broadcast(void *data, uint64_t bytes) {

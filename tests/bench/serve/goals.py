@@ -164,7 +164,7 @@ def arrival(engine, size):
 
 def loop(engine, size):
     with running(engine, 8) as (url, _):
-        found = load(url, "--clients", size(64, 4), "--seconds", size(60), "--prompt", f"32:{size(2048)}", "--answer", f"16:{size(256, 17)}")
+        found = load(url, "--clients", size(64, 4), "--seconds", size(engine.options.loop_seconds), "--prompt", f"32:{size(2048)}", "--answer", f"16:{size(256, 17)}")
     return {"tokens/s": found["tokens_per_second"], "p99 first token, s": found["first_token"]["p99"], "p99 gap, ms": 1e3 * p99(found["gaps"])}
 
 
@@ -284,6 +284,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--context", type=int, default=8192, help="tokens that each sequence of the peer holds")
+    parser.add_argument("--loop-seconds", type=int, default=60,
+                        help="how long clients of the closed loop send requests; after less than the time of the first answers, each has sent one")
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--json", help="a file for all figures of all rounds")
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 // RUN: %python %S/Inputs/make_npy.py %t 0.gate=5x4 0.up=5x4 0.down=4x5 1.gate=5x4 1.up=5x4 1.down=4x5 2.gate=5x4:nan 2.up=5x4:nan 2.down=4x5:nan
 // RUN: mica-interpret %s --weights %t | FileCheck %s
-// CHECK: 18 of 18 functions checked, all as expected
+// CHECK: 19 of 19 functions checked, all as expected
 
 // Logits 0.5, -1, 2, 0.
 func.func private @gate_operands() -> (tensor<1x1xf32>, tensor<4x1xf32>) {
@@ -18,6 +18,13 @@ func.func @softmax() -> (tensor<1x2xf32>, tensor<1x2xi32>) attributes {mica.expe
 func.func @softmax_normalized() -> (tensor<1x2xf32>, tensor<1x2xi32>) attributes {mica.expect = [dense<[[0.81757448, 0.18242552]]> : tensor<1x2xf32>, dense<[[2, 0]]> : tensor<1x2xi32>]} {
   %x, %w = func.call @gate_operands() : () -> (tensor<1x1xf32>, tensor<4x1xf32>)
   %weights, %experts = mica.moe_gate %x, %w softmax k(2) normalize : tensor<1x1xf32>, tensor<4x1xf32> -> tensor<1x2xf32>, tensor<1x2xi32>
+  return %weights, %experts : tensor<1x2xf32>, tensor<1x2xi32>
+}
+
+// 0.71009992 and 0.15844471, divided by their sum and a tenth.
+func.func @softmax_normalized_with_eps() -> (tensor<1x2xf32>, tensor<1x2xi32>) attributes {mica.expect = [dense<[[0.73316180, 0.16359051]]> : tensor<1x2xf32>, dense<[[2, 0]]> : tensor<1x2xi32>]} {
+  %x, %w = func.call @gate_operands() : () -> (tensor<1x1xf32>, tensor<4x1xf32>)
+  %weights, %experts = mica.moe_gate %x, %w softmax k(2) normalize eps(0.1) : tensor<1x1xf32>, tensor<4x1xf32> -> tensor<1x2xf32>, tensor<1x2xi32>
   return %weights, %experts : tensor<1x2xf32>, tensor<1x2xi32>
 }
 

@@ -16,6 +16,22 @@ func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
 
 // -----
 
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op has an eps that is negative or not finite}}
+  %0, %1 = mica.moe_gate %x, %g softmax k(2) normalize eps(-1.0e-6) : tensor<?x4xf32>, tensor<4x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @f(%x: tensor<?x4xf32>, %g: tensor<4x4xf32>) {
+  // expected-error @+1 {{'mica.moe_gate' op has an eps, which only 'normalize' uses}}
+  %0, %1 = mica.moe_gate %x, %g softmax k(2) eps(1.0e-6) : tensor<?x4xf32>, tensor<4x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>
+  return
+}
+
+// -----
+
 func.func @f(%x: tensor<?x5xf32>, %g: tensor<4x4xf32>) {
   // expected-error @+1 {{'mica.moe_gate' op a row of x has size 5, expected 4 (columns of the gate [E, C])}}
   %0, %1 = mica.moe_gate %x, %g softmax k(2) : tensor<?x5xf32>, tensor<4x4xf32> -> tensor<?x2xf32>, tensor<?x2xi32>

@@ -112,9 +112,9 @@ void mica::cpu::emitGate(KernelBuilder &b, ValueRange args, const GateSpec &spec
                           b.store(none, choices, best);
                           return {b.addf(carried[0], weight)};
                         })[0];
-    if (!spec.normalize && !spec.expertScales)
+    if (!spec.normalizeEps && !spec.expertScales)
       return;
-    Value divisor = spec.normalize ? b.addf(sum, b.f32(1e-20f)) : Value();
+    Value divisor = spec.normalizeEps ? b.addf(sum, b.f32(*spec.normalizeEps)) : Value();
     b.loop(spec.k, [&](Value choice) {
       Value weight = b.load(weights, {row, choice});
       if (divisor)

@@ -18,7 +18,7 @@ namespace mica::cpu {
 struct GateSpec {
   Scoring scoring;
   int64_t experts, k;
-  bool normalize;
+  std::optional<float> normalizeEps; ///< is added to the divisor; none: not normalized
   bool correctionBias = false, expertScales = false;
   int64_t groups = 0, topkGroup = 0; ///< 0: no groups
   GroupScoring groupScoring = GroupScoring::Best;

@@ -38,14 +38,14 @@ func.func private @layer(%x: memref<?x16xf32>, %cache: !cache, %other: !cache) {
   %one = arith.constant 1 : index
   %view = memref.cast %cache : !cache to memref<?x?x?x?x?xf32>
   %target = memref.cast %other : !cache to memref<?x?x?x?x?xf32>
-  // expected-error @+1 {{a key/value cache would be copied here; every append must happen in place: use only the value that the append returns}}
+  // expected-error @+1 {{a cache or state would be copied here; every append must happen in place: use only the value that the append returns}}
   memref.copy %view, %target : memref<?x?x?x?x?xf32> to memref<?x?x?x?x?xf32>
   return
 }
 func.func @planted(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index) {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
-  // expected-error @+1 {{a key/value cache would be copied here}}
+  // expected-error @+1 {{a cache or state would be copied here}}
   %other = memref.alloca(%n, %n) : !cache
   scf.for %i = %zero to %n step %one {
     func.call @layer(%x, %cache, %other) : (memref<?x16xf32>, !cache, !cache) -> ()
@@ -61,9 +61,9 @@ func.func private @append(%begin: index, %end: index, %x: memref<?x16xf32>, %cac
 func.func @used_after(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index)
     -> (!cache {mica.role = "cache"}) {
   %one = arith.constant 1 : index
-  // expected-error @+1 {{a key/value cache would be copied here}}
+  // expected-error @+1 {{a cache or state would be copied here}}
   %copy = memref.alloc(%n, %n) : !cache
-  // expected-error @+1 {{a key/value cache would be copied here}}
+  // expected-error @+1 {{a cache or state would be copied here}}
   memref.copy %cache, %copy : !cache to !cache
   // expected-note @+1 {{for this append (append)}}
   exec.launch @append tasks(%one) ins(%x : memref<?x16xf32>) outs(%copy : !cache)
@@ -75,7 +75,7 @@ func.func @used_after(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}
 !cache = memref<2x?x2x?x1024xf32>
 func.func @returns_another(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index)
     -> (!cache {mica.role = "cache"}) {
-  // expected-error @+1 {{a key/value cache would be copied here}}
+  // expected-error @+1 {{a cache or state would be copied here}}
   %other = memref.alloca(%n, %n) : !cache
   return %other : !cache
 }
@@ -98,7 +98,7 @@ func.func private @fill(%begin: index, %end: index, %from: !cache, %to: memref<2
 func.func @filled(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n: index)
     -> (!cache {mica.role = "cache"}) {
   %one = arith.constant 1 : index
-  // expected-error @+1 {{a key/value cache would be copied here}}
+  // expected-error @+1 {{a cache or state would be copied here}}
   %copy = memref.alloca(%n, %n) : memref<2x?x2x?x1024xf32, strided<[16384, 8192, 2048, 1024, 1]>>
   // expected-note @+1 {{for this append (fill)}}
   exec.launch @fill tasks(%one) ins(%cache : !cache) outs(%copy : memref<2x?x2x?x1024xf32, strided<[16384, 8192, 2048, 1024, 1]>>)
@@ -110,7 +110,7 @@ func.func @filled(%x: memref<?x16xf32>, %cache: !cache {mica.role = "cache"}, %n
 // A copy within a kernel.
 !cache = memref<2x?x2x?x1024xf32>
 func.func private @kernel(%begin: index, %end: index, %from: !cache, %to: !cache) {
-  // expected-error @+1 {{a key/value cache would be copied here}}
+  // expected-error @+1 {{a cache or state would be copied here}}
   memref.copy %from, %to : !cache to !cache
   return
 }

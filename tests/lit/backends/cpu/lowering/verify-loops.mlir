@@ -69,7 +69,7 @@ func.func @circle(%x: memref<?x16xf32>) {
 // A second cache, a view of scratch memory.
 func.func @planted(%n: index, %scratch: memref<?xi8>, %cache: memref<2x?x2x?x1024xf32> {mica.role = "cache"}) {
   %none = arith.constant 0 : index
-  // expected-error @+1 {{a key/value cache would be copied here}}
+  // expected-error @+1 {{a cache or state would be copied here}}
   %copy = memref.view %scratch[%none][%n, %n] : memref<?xi8> to memref<2x?x2x?x1024xf32>
   return
 }

@@ -23,8 +23,9 @@ TEST_P(KernelTest, MoeGate) {
   std::vector<KernelCase> cases;
   for (const Gate &gate : kGates)
     for (const char *scoring : {"softmax", "sigmoid"})
-      for (const char *normalize : {"", "normalize"})
-        cases.push_back(makeCase("gate_{gate}_{scoring}_{normalize}", R"(
+      for (auto [suffix, normalize] : {std::pair("", ""), std::pair("normalized", "normalize"),
+                                       std::pair("eps", "normalize eps(2.5e-01)")})
+        cases.push_back(makeCase("gate_{gate}_{scoring}_{suffix}", R"(
   mica.weight @{name}.w from {sources} concat : tensor<{E}x33xf32>
   func.func @{name}(%x: tensor<?x33xf32>) -> (tensor<?x{k}xf32>, tensor<?x{k}xi32>) {
     %g = mica.get_weight @{name}.w : tensor<{E}x33xf32>
@@ -34,6 +35,7 @@ TEST_P(KernelTest, MoeGate) {
                                  {{"gate", gate.name},
                                   {"sources", fill(gate.sources, {{"name", gate.name}})},
                                   {"scoring", scoring},
+                                  {"suffix", suffix},
                                   {"normalize", normalize},
                                   {"E", gate.experts},
                                   {"k", gate.k}}));
