@@ -198,6 +198,12 @@ ProductLoop bestProductLoop(const Manifest &m) {
     return std::find(m.features.begin(), m.features.end(), feature) != m.features.end();
   };
   bool integers = infoOf(m.weights).isInteger, bf16 = m.weights == Precision::BF16;
+  // Weights in blocks are multiplied in the type of the rows; most matmuls are those of prefill.
+  for (const auto &[role, type] : m.rows)
+    if (role == "prompt") {
+      integers = type.starts_with("int");
+      bf16 = type.starts_with("bf16");
+    }
   // oneDNN detects the processor at run time, whatever the program was compiled for, but is only
   // used on processors with AVX-512.
   if (has("avx512f")) {

@@ -32,7 +32,7 @@ private:
 };
 
 /// Measures both in about a tenth of a second each, on all threads of the pool. The instruction is
-/// the one that multiplies the program's weights, if its target or oneDNN on it has one.
+/// the one that multiplies the program's weights in prefill, if its target or oneDNN on it has one.
 Peaks measurePeaks(WorkPool &pool, const Manifest &manifest);
 
 } // namespace mica::rt

@@ -106,5 +106,15 @@ TEST(Roofline, IsMeasuredWithTheProgramsInstructions) {
   EXPECT_EQ(peaks.instruction, "mulps and addps") << "a program for baseline x86-64";
   EXPECT_GT(peaks.bytesPerSecond, 0);
   EXPECT_GT(peaks.flopsPerSecond, 0);
+  if (!__builtin_cpu_supports("avx512bf16") || !__builtin_cpu_supports("avx512vnni"))
+    GTEST_SKIP() << "needs avx512bf16 and avx512vnni";
+  // Integers are converted to the type of the rows in prefill.
+  manifest.features = {"avx512f", "avx512bf16", "avx512vnni"};
+  manifest.weights = mica::Precision::Int8;
+  for (auto [rows, instruction] :
+       {std::pair("bf16", "vdpbf16ps"), std::pair("int8 per 32", "vpdpbusd")}) {
+    manifest.rows = {{"decode", "int16 per 32"}, {"prompt", rows}};
+    EXPECT_EQ(measurePeaks(pool, manifest).instruction, instruction);
+  }
 }
 } // namespace
