@@ -158,8 +158,10 @@ def measure_quality(case, config, args, info):
     quality, measured = case["quality"], {}
     if "published" in quality:
         rows = engines.prompt_rows(info)
-        return {name: figures for name in quality["published"]
-                if (figures := published.figures_of(name, quality["format"], rows.split(" ")[0]))}
+        found = {name: published.figures_of(name, quality["format"], rows.split(" ")[0]) for name in quality["published"]}
+        if absent := [name for name, figures in found.items() if not figures]:
+            sys.exit(f"compare.py: docs/quality.json has no {quality['format']} of {', '.join(absent)}")
+        return found
 
     def add(name, measure):
         try:

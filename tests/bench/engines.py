@@ -121,8 +121,8 @@ class Mica:
         return command + (["--depth", str(test.depth)] if test.depth else [])
 
     def share_of_peak(self, test):
-        """Measured by a separate process that processes the prompt once, because profiling takes time and memory. None for integer rows:
-        the peak is that of float matmuls, which integer matmuls exceed."""
+        """Measured by a separate process that processes the prompt once, because profiling takes time and memory. None for integer rows,
+        whose sums are scaled in floats: this is not part of the peak of their dot products."""
         if test.gen or prompt_rows(self.info).startswith("int"):
             return 0.0
         results = json_of([*self.bench(1), "--prompt", str(test.prompt), "--profile"], self.timeout)["results"]

@@ -267,9 +267,9 @@ CHOICES = [
     "[benchmarks.md](benchmarks.md) compares speeds with those of peers, with machine and commits.",
     "",
     "- **A GGUF file without options**: its blocks are preserved. In prefill they are multiplied by bf16 rows or, on processors without",
-    "  bf16 products, by 16-bit integers as in decode; the error of either is smaller than that of the formats themselves.",
-    "- **`--rows int8`**: prefill uses 8-bit integer activations with a scale per 32; decode is unchanged. It is usually faster, but not",
-    "  for Q6_K, nor for Q8_0 on processors without bf16 products ([benchmarks.md](benchmarks.md)). In a model with many outliers in its",
+    "  bf16 products, by 16-bit integers as in decode; the table below has the error of both.",
+    "- **`--rows int8`**: prefill uses 8-bit integer activations with a scale per 32; decode is unchanged. Whether it is",
+    "  faster depends on the format and the processor ([benchmarks.md](benchmarks.md)): measure it with `bench --prompt 512`. In a model with many outliers in its",
     "  activations (a channel in a hundred, 64 times as large as the others), single positions can diverge by more than 1.",
     "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: half the size of bf16, and half the bytes to read per decoded token.",
     "- **`--weights int4`**: 4.6 bits per weight in the layers, 6.3 in embedding and lm_head.",
@@ -277,7 +277,7 @@ CHOICES = [
     "  `--imatrix FILE` uses llama.cpp's statistics instead. Use a text similar to the intended input; up to 49,152 tokens of it are read.",
     "- Requantizing a file that is already block-quantized (`--weights` with a GGUF file) adds the new format's error to the existing one. Avoid",
     "  it unless memory requires it, and then use `--calibrate`.",
-    "- **`--kv int8`** halves the cache. **`--weights bf16`** and **`f32`** keep the checkpoint's precision.", ""]
+    "- **`--kv int8`** halves the cache. **`--weights f32`** keeps the checkpoint's precision, **`bf16`** that of a checkpoint in bf16.", ""]
 
 #: Choice, row of the model's tables ("rows" or "own" or "caches"), and the cells of its figures for prefill and for decoding.
 CHOICE_ROWS = [*((f"{name}, {title}", "rows", name, prompt, "mica decode") for name in ("Q4_1", "Q4_K_M", "Q8_0")

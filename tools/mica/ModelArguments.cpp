@@ -47,7 +47,7 @@ void ModelArguments::addPrecision(CLI::App &app) {
          "--rows", rows,
          "Activations multiplied by block-quantized weights in prefill: exact rounds both to bf16, "
          "or uses 16-bit integers on targets without bf16 dot products; int8 quantizes them to 8 "
-         "bits per 32, which is usually faster and less precise (default: exact)")
+         "bits per 32, which is less precise, and faster with most formats (default: exact)")
       ->type_name("FORMAT")
       ->check(rt::oneOf(promptRowsNames()));
 }

@@ -154,6 +154,8 @@ MICA_PRODUCT_LOOP(productBf16, "avx512f,avx512bf16", __m512, _mm512_setzero_ps()
                   sum = _mm512_dpbf16_ps(sum, __m512bh{}, __m512bh{}))
 MICA_PRODUCT_LOOP(productInt8, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(),
                   sum = _mm512_dpbusd_epi32(sum, __m512i{}, __m512i{}))
+MICA_PRODUCT_LOOP(productInt16, "avx512f,avx512vnni", __m512i, _mm512_setzero_si512(),
+                  sum = _mm512_dpwssd_epi32(sum, __m512i{}, __m512i{}))
 MICA_PRODUCT_LOOP(productInt8By32, "avx2,avxvnni", __m256i, _mm256_setzero_si256(),
                   sum = _mm256_dpbusd_avx_epi32(sum, __m256i{}, __m256i{}))
 #undef MICA_PRODUCT_LOOP
@@ -201,8 +203,10 @@ ProductLoop bestProductLoop(const Manifest &m) {
   // Weights in blocks are multiplied in the type of the rows; most matmuls are those of prefill.
   for (const auto &[role, type] : m.rows)
     if (role == "prompt") {
-      integers = type.starts_with("int");
+      integers = type.starts_with("int8");
       bf16 = type.starts_with("bf16");
+      if (type.starts_with("int16") && has("avx512vnni"))
+        return {"vpdpwssd", productInt16, 64};
     }
   // oneDNN detects the processor at run time, whatever the program was compiled for, but is only
   // used on processors with AVX-512.

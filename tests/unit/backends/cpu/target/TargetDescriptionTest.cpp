@@ -47,9 +47,10 @@ TEST(TargetDescription, PageInterleavedPrefetchOnIntelOnly) {
     EXPECT_FALSE(llvm::cantFail(describeTarget(name)).prefetchPages) << name.str();
 }
 
-TEST(TargetDescription, Zen1To3PrefetchBlocks) {
+TEST(TargetDescription, SomeZensPrefetchBlocks) {
   for (llvm::StringRef name : {"znver1", "znver2", "znver3"})
     EXPECT_EQ(llvm::cantFail(describeTarget(name)).prefetchBytes, 2048u) << name.str();
+  EXPECT_EQ(llvm::cantFail(describeTarget("znver5")).prefetchBytes, 4096u);
   for (llvm::StringRef name : {"x86-64-v3", "x86-64-v4", "haswell", "alderlake", "znver4"})
     EXPECT_EQ(llvm::cantFail(describeTarget(name)).prefetchBytes, 0u) << name.str();
 }
