@@ -139,7 +139,7 @@ class Model(unittest.TestCase):
         speeds = {cost_model.tokens_per_s(self.eight, self.int8, link, 1) for link in cost_model.LINKS}
         self.assertEqual(len(speeds), 1)
         # All weights but the embedding, and the cache.
-        read = (7.505e9 * 8.5 / 8) + 2 * 2 * 32 * 1024 * 1024
+        read = (7.505e9 * 8.3 / 8) + 2 * 2 * 32 * 1024 * 1024
         self.assertAlmostEqual(speeds.pop() * read / cost_model.MACHINE.bandwidth, 1, delta=0.01)
 
     def test_time_of_an_exchange(self):

@@ -112,7 +112,8 @@ TEST(Roofline, IsMeasuredWithTheProgramsInstructions) {
   manifest.features = {"avx512f", "avx512bf16", "avx512vnni"};
   manifest.weights = mica::Precision::Int8;
   for (auto [rows, instruction] :
-       {std::pair("bf16", "vdpbf16ps"), std::pair("int8 per 32", "vpdpbusd"), std::pair("int16 per 32", "vpdpwssd")}) {
+       {std::pair("bf16", "vdpbf16ps"), std::pair("int8 per 32", "vpdpbusd"),
+        std::pair("int16 per 32", "vpdpwssd")}) {
     manifest.rows = {{"decode", "int16 per 32"}, {"prompt", rows}};
     EXPECT_EQ(measurePeaks(pool, manifest).instruction, instruction);
   }
