@@ -63,15 +63,24 @@ def cell(row, name):
     return speed(row["tokens_per_s"].get(name))
 
 
+def speeds_head(peers):
+    return ["Mica", *(h for name in peers for h in (name, "ratio")), "better"]
+
+
+def speed_cells(row, peers):
+    ratios = [each for name in peers for each in (cell(row, name), figure(row["ratios"].get(name), 2, "x"))]
+    return [cell(row, "Mica"), *ratios, figure(row["better"], 2, "x")]
+
+
+def limit_cells(row):
+    return [figure(row["share_of_bandwidth"] or row["share_of_peak"], 2), goals.cell(row["goals"])]
+
+
 def table(rows, peers):
-    head = ["tokens/s", "Mica"] + [h for name in peers for h in (name, "ratio")] + ["better", "memory GB/s", "share", "goals"]
+    head = ["tokens/s", *speeds_head(peers), "memory GB/s", "share", "goals"]
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for row in rows:
-        cells = [row["title"], cell(row, "Mica")]
-        for name in peers:
-            cells += [cell(row, name), figure(row["ratios"].get(name), 2, "x")]
-        cells += [figure(row["better"], 2, "x"), figure(row["memory_gb_per_s"], 1),
-                  figure(row["share_of_bandwidth"] or row["share_of_peak"], 2), goals.cell(row["goals"])]
+        cells = [row["title"], *speed_cells(row, peers), figure(row["memory_gb_per_s"], 1), *limit_cells(row)]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
@@ -117,17 +126,14 @@ def brief(report):
     """One table of all cases, with a column for each model whose KL divergence was measured."""
     peers, cases = list(report["settings"]["peers"]), report["cases"]
     measured = list(dict.fromkeys(name for case in cases for name, found in (case["quality"] or {}).items() if "failed" not in found))
-    head = ["program", "test", *(f"KL of {name}" for name in measured), "Mica"] + [h for name in peers for h in (name, "ratio")]
-    head += ["better", "share", "goals"]
+    head = ["program", "test", *(f"KL of {name}" for name in measured), *speeds_head(peers), "share", "goals"]
     lines = [conditions(report), "", "| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     for case in cases:
         for row in case["rows"]:
             role = "prefill" if row["test"] in ("prefill", "long") else "decode"
             found = [(case["quality"] or {}).get(name, {}).get(role) for name in measured]
-            cells = [case["name"], row["title"], *(f"{figures['kl']:.2g}" if figures else "-" for figures in found), cell(row, "Mica")]
-            for name in peers:
-                cells += [cell(row, name), figure(row["ratios"].get(name), 2, "x")]
-            cells += [figure(row["better"], 2, "x"), figure(row["share_of_bandwidth"] or row["share_of_peak"], 2), goals.cell(row["goals"])]
+            cells = [case["name"], row["title"], *(f"{figures['kl']:.2g}" if figures else "-" for figures in found),
+                     *speed_cells(row, peers), *limit_cells(row)]
             lines.append("| " + " | ".join(cells) + " |")
     lines.append("")
     for name, version in sorted({item for case in cases for item in case["versions"].items() if item[0] != "Mica"}):

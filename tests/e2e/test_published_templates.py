@@ -7,13 +7,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import unittest
 
 import harness
 from harness import Case, for_each
 from scripted import scripted
 from test_serve import Server
-from test_serve_clients import UNREACHABLE
+from test_serve_clients import from_pypi
 from test_serve_tools import CHAT, FORMATS, QUESTION, START, TEMPLATES, TOOLS, ToolCase
 
 PACKAGE = "llama-cpp-python==0.3.36"
@@ -48,12 +47,7 @@ def published():
         archive.unlink()
         return place, ""
 
-    made, problem = harness.once(("published", PACKAGE), make)
-    if made is None and UNREACHABLE.search(problem):
-        raise unittest.SkipTest(f"needs {PACKAGE} from PyPI, which cannot be reached")
-    if made is None:
-        raise AssertionError(f"{PACKAGE} cannot be downloaded: {problem}")
-    return made
+    return from_pypi(("published", PACKAGE), make, PACKAGE)
 
 
 def model_of(name, scripts):

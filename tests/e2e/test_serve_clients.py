@@ -22,6 +22,17 @@ UNREACHABLE = re.compile(r"NewConnectionError|Failed to establish a new connecti
                          r"Network is unreachable|Connection (refused|reset|aborted)|ConnectTimeoutError|ReadTimeoutError|ProxyError|Max retries exceeded")
 
 
+def from_pypi(key, make, what):
+    """What `make` returns, the same for all tests with `key`: it returns this and "", or None and the output of a failed command. Skips the
+    test if PyPI cannot be reached."""
+    made, problem = harness.once(key, make)
+    if made is None and UNREACHABLE.search(problem):
+        raise unittest.SkipTest(f"needs {what} from PyPI, which cannot be reached")
+    if made is None:
+        raise AssertionError(f"{what} cannot be installed: {problem}")
+    return made
+
+
 def client_python(*packages):
     """A Python with these packages; skips the test if PyPI cannot be reached."""
 
@@ -34,12 +45,7 @@ def client_python(*packages):
                 return None, (done.stdout + done.stderr).decode()
         return python, ""
 
-    made, problem = harness.once(("clients", packages), make)
-    if made is None and UNREACHABLE.search(problem):
-        raise unittest.SkipTest(f"needs {' and '.join(packages)} from PyPI, which cannot be reached")
-    if made is None:
-        raise AssertionError(f"{' and '.join(packages)} cannot be installed: {problem}")
-    return made
+    return from_pypi(("clients", packages), make, " and ".join(packages))
 
 
 OPENAI = r"""

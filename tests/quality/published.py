@@ -81,6 +81,14 @@ def model_of(run, model):
     return None
 
 
+def _runs_of(name, runs):
+    """(run, model) of the newest run's model of that name, and of the same model in others; empty without one."""
+    newest = next((model for model in runs[0]["models"] if model["name"] == name), None)
+    if newest is None:
+        return []
+    return [(runs[0], newest), *((run, same) for run in runs[1:] if (same := model_of(run, newest)))]
+
+
 #: Costs: the part of a model's tables, the row, and the cells. The worst of the cells is quoted, because a program is used for both
 #: prefill and decode, and a message does not depend on the machine.
 COSTS = {"int8": ("own", "`--weights int8`", ("mica prefill", "mica decode")),
@@ -96,8 +104,7 @@ def costs(kind, runs=None):
     """The costs that `mica compile` quotes for a checkpoint of "floats" or "blocks": the worst of all arithmetics that were measured with
     the newest run's model."""
     runs, result = runs or read(), {}
-    newest = next(model for model in runs[0]["models"] if model["name"] == MEASURED[kind])
-    models = [newest, *(same for run in runs[1:] if (same := model_of(run, newest)))]
+    models = [model for _, model in _runs_of(MEASURED[kind], runs)]
     for name, (part, title, cells) in COSTS.items():
         figures = [row["cells"][cell]["kl"] for model in models for row in model[part] if row["format"] == title
                    for cell in cells if row["cells"].get(cell)]
@@ -109,10 +116,7 @@ def figures_of(name, format, rows, runs=None):
     """The divergence of a program from the model in f32 on that model: {"prefill": figures, "decode": figures} of a row of the page, with
     "kl" and "same_top" (a share). `rows`: the type of prefill's activations; "" for programs without blocks. None if not measured."""
     runs, result = runs or read(), {}
-    newest = next((model for model in runs[0]["models"] if model["name"] == name), None)
-    for run in runs if newest else ():
-        if (model := model_of(run, newest)) is None:
-            continue
+    for run, model in _runs_of(name, runs):
         row = next((row for part in ("rows", "own") for row in model[part] if row["format"] == format), None)
         if row is None:
             continue
