@@ -126,9 +126,16 @@ static int await(MPI_Request *request) {
 /// Counts of MPI are ints: more bytes are moved in pieces.
 enum { pieceBytes = 1 << 28 };
 
-/// Begins to gather a piece of each rank's part, whose pieces are `stride` bytes apart in `all`.
+/// The size of the piece at byte `at`.
+static int pieceAt(uint64_t at, uint64_t bytes) {
+  return (int)(bytes - at < pieceBytes ? bytes - at : pieceBytes);
+}
+
+/// Begins to gather a piece of each rank's part, whose parts are `stride` bytes apart in `all`.
 static int beginGather(const void *piece, int bytes, void *all, uint64_t stride,
                        MPI_Request *request) {
+  if ((uint64_t)bytes == stride)
+    return MPI_Iallgather(piece, bytes, MPI_BYTE, all, bytes, MPI_BYTE, MPI_COMM_WORLD, request);
   MPI_Datatype contiguous, strided;
   int error = MPI_Type_contiguous(bytes, MPI_BYTE, &contiguous);
   if (error != MPI_SUCCESS)
@@ -145,37 +152,31 @@ static int beginGather(const void *piece, int bytes, void *all, uint64_t stride,
 }
 
 static int allGather(const void *part, uint64_t bytes, void *all) {
-  MPI_Request request;
-  for (uint64_t at = 0; at < bytes; at += pieceBytes) {
-    int piece = (int)(bytes - at < pieceBytes ? bytes - at : pieceBytes);
+  int error = MPI_SUCCESS;
+  for (uint64_t at = 0; at < bytes && error == MPI_SUCCESS; at += pieceBytes) {
+    MPI_Request request;
     pthread_mutex_lock(&mutex);
-    int error = bytes <= pieceBytes
-                    ? MPI_Iallgather(part, piece, MPI_BYTE, all, piece, MPI_BYTE, MPI_COMM_WORLD,
-                                     &request)
-                    : beginGather((const char *)part + at, piece, (char *)all + at, bytes,
-                                  &request);
+    error =
+        beginGather((const char *)part + at, pieceAt(at, bytes), (char *)all + at, bytes, &request);
     pthread_mutex_unlock(&mutex);
     if (error == MPI_SUCCESS)
       error = await(&request);
-    if (error != MPI_SUCCESS)
-      return error;
   }
-  return 0;
+  return error;
 }
 
 static int broadcast(void *data, uint64_t bytes) {
-  MPI_Request request;
-  for (uint64_t at = 0; at < bytes; at += pieceBytes) {
-    int piece = (int)(bytes - at < pieceBytes ? bytes - at : pieceBytes);
+  int error = MPI_SUCCESS;
+  for (uint64_t at = 0; at < bytes && error == MPI_SUCCESS; at += pieceBytes) {
+    MPI_Request request;
     pthread_mutex_lock(&mutex);
-    int error = MPI_Ibcast((char *)data + at, piece, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    error =
+        MPI_Ibcast((char *)data + at, pieceAt(at, bytes), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
     pthread_mutex_unlock(&mutex);
     if (error == MPI_SUCCESS)
       error = await(&request);
-    if (error != MPI_SUCCESS)
-      return error;
   }
-  return 0;
+  return error;
 }
 
 static int sendBeat(int64_t rank, int64_t value, int *sent) {
