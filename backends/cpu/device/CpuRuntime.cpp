@@ -10,6 +10,7 @@ struct CpuRuntime::Calls {
   static void parallelFor(void *runtime, WorkPool::Body body, void *context, int64_t tasks) {
     if (CallObserver *profile = of(runtime).profile()) [[unlikely]]
       return profile->launch(body, context, tasks);
+    of(runtime).beforeKernel();
     of(runtime).workers.parallelFor(body, context, tasks);
   }
 
@@ -18,6 +19,8 @@ struct CpuRuntime::Calls {
     MatmulShape shape{m, n, k, lda, ldc, static_cast<MatmulFormat>(format), accumulate != 0};
     Matmul &matmul = of(runtime).matmul();
     CallObserver *profile = of(runtime).profile();
+    if (!profile)
+      of(runtime).beforeKernel();
     Status done = profile ? profile->product(shape, [&] { return matmul.run(shape, a, w, c); })
                           : matmul.run(shape, a, w, c);
     require(done);

@@ -24,6 +24,10 @@ private:
   struct Calls;
 
   explicit CpuRuntime(unsigned threads);
+  void beforeKernel() const {
+    if (const std::function<void()> *function = betweenKernels()) [[unlikely]]
+      (*function)();
+  }
   Matmul &matmul();
   Collectives &collectives();
 

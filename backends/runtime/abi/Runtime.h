@@ -7,6 +7,8 @@
 #include "backends/runtime/abi/RuntimeTable.h"
 #include "backends/runtime/abi/WorkPool.h"
 
+#include <functional>
+
 namespace mica::rt {
 
 /// The threads and functions that the code of a model uses. Each model has its own runtime, created
@@ -27,6 +29,12 @@ public:
   ProbeObserver *probes() const { return activeProbes; }
   void setProbes(ProbeObserver *probes) { activeProbes = probes; }
 
+  /// Called on the thread that called the code, before each kernel, unless calls are recorded: it
+  /// may call the code for other rows, with other buffers. Null: nothing is called. Must only be
+  /// changed between kernels.
+  const std::function<void()> *betweenKernels() const { return activeBetweenKernels; }
+  void setBetweenKernels(const std::function<void()> *function) { activeBetweenKernels = function; }
+
   /// The other ranks; null: there are none. Must be set before the code runs.
   Communicator *communicator() const { return ranks; }
   void setCommunicator(Communicator *communicator) { ranks = communicator; }
@@ -35,6 +43,7 @@ private:
   Communicator *ranks = nullptr;
   CallObserver *activeProfile = nullptr;
   ProbeObserver *activeProbes = nullptr;
+  const std::function<void()> *activeBetweenKernels = nullptr;
 };
 
 } // namespace mica::rt

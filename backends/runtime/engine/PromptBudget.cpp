@@ -4,19 +4,29 @@
 
 namespace mica::rt {
 
-int64_t PromptBudget::rows(size_t numDecoding, size_t numPrompts, bool joined) const {
-  if (numDecoding == 0)
-    return maxRows;
-  int64_t min = std::min(maxRows, joined && rowsPerSecond > 0 ? 1 : minRows);
+double PromptBudget::seconds(size_t numDecoding, size_t numPrompts) const {
   // Below 1, because times vary.
   constexpr double decodeShare = 0.8, maxFactor = 4;
   double prompts = static_cast<double>(numPrompts) / static_cast<double>(numDecoding);
-  double share = decodeShare * std::clamp(prompts, 1.0, maxFactor);
   double decodeSeconds = numDecoding < decodeTimes.size() ? decodeTimes[numDecoding].seconds : 0;
-  double affordable = share * decodeSeconds * rowsPerSecond;
-  return std::min(maxRows,
-                  static_cast<int64_t>(std::clamp<double>(affordable, static_cast<double>(min),
-                                                          static_cast<double>(maxRows))));
+  return decodeShare * std::clamp(prompts, 1.0, maxFactor) * decodeSeconds;
+}
+
+int64_t PromptBudget::rowsIn(double seconds, int64_t min) const {
+  return static_cast<int64_t>(std::clamp(seconds * rowsPerSecond,
+                                         static_cast<double>(std::min(min, maxRows)),
+                                         static_cast<double>(maxRows)));
+}
+
+int64_t PromptBudget::rows(size_t numDecoding, size_t numPrompts, bool joined) const {
+  if (numDecoding == 0)
+    return maxRows;
+  return rowsIn(seconds(numDecoding, numPrompts), joined && rowsPerSecond > 0 ? 1 : minRows);
+}
+
+int64_t PromptBudget::interruptedRows() const {
+  constexpr double maxSeconds = 0.25;
+  return rowsIn(maxSeconds, minInterruptedRows);
 }
 
 /// The mean of a quantity over recent steps, with `newest` added.

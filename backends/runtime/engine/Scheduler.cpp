@@ -2,6 +2,7 @@
 #include "backends/runtime/support/Seconds.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace mica::rt {
@@ -200,8 +201,14 @@ void Scheduler::receive() {
     task->listener.finished(task->result);
   });
   for (size_t s = 0; s < slots.size(); ++s)
-    if (isCancelled(slots[s].task))
-      end(s, Finish::Canceled);
+    if (isCancelled(slots[s].task)) {
+      if (!slots[s].isBusy) {
+        end(s, Finish::Canceled);
+        continue;
+      }
+      std::lock_guard lock(inbox.mutex);
+      inbox.canceled.insert(slots[s].task->id);
+    }
 }
 
 bool Scheduler::isWanted(const Task &task) {
@@ -302,39 +309,85 @@ std::optional<size_t> Scheduler::promptSlot() {
 /// Computes rows of prompts within the row budget of a step. Returns whether there were any.
 bool Scheduler::computePrompts() {
   auto start = std::chrono::steady_clock::now();
-  double recomputed = session->recomputeSeconds();
+  double recomputed = session->recomputeSeconds(), decoded = counted.decodeSeconds;
   int64_t used = 0, maxRows = promptRowsOfStep();
   bool some = false;
   while (std::optional<size_t> slot = promptSlot()) {
     if (used > 0 && used + std::min(slots[*slot].task->remainingPrompt(), maxRows) > maxRows)
       break;
     some = true;
+    size_t numPrompts = promptCount();
     queuePrompts(maxRows);
-    int64_t computed = run();
+    int64_t computed = interruptsPrompts() ? runInterrupted(numPrompts) : run();
     used += computed;
     counted.promptTokens += computed;
     counted.promptCalls += computed > 0;
     if (options.promptsFirst || options.promptsShareCalls)
       break;
   }
-  double seconds = secondsSince(start) - (session->recomputeSeconds() - recomputed);
+  double seconds = secondsSince(start) - (session->recomputeSeconds() - recomputed) -
+                   (counted.decodeSeconds - decoded);
   counted.promptSeconds += seconds;
   if (numDecoding > 0)
     budget.addPrompt(used, seconds);
   return some;
 }
 
-/// The maximum number of rows of prompts in the current step.
-int64_t Scheduler::promptRowsOfStep() const {
-  if (!limitsGaps)
-    return options.promptRows;
+/// Whether the current step decodes between the kernels of calls for prompts.
+bool Scheduler::interruptsPrompts() const {
+  return limitsGaps && !options.promptsFirst && !joinsPrompts() && session->canInterrupt();
+}
+
+/// Computes the queued rows of prompts. In between, decodes each time when the time for the
+/// `numPrompts` prompts is up. Returns the number of rows of prompts.
+int64_t Scheduler::runInterrupted(size_t numPrompts) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point decoded = Clock::now(), before = decoded;
+  double longest = 0; // between two kernels
+  std::exception_ptr failure;
+  int64_t computed = run([&] {
+    Clock::time_point now = Clock::now();
+    auto secondsFrom = [&](Clock::time_point time) {
+      return std::chrono::duration<double>(now - time).count();
+    };
+    longest = std::max(longest, secondsFrom(before));
+    before = now;
+    // The next kernel may take as long as the longest one.
+    if (failure || numDecoding == 0 ||
+        secondsFrom(decoded) + longest / 2 < budget.seconds(numDecoding, numPrompts))
+      return;
+    // The code of the model does not propagate exceptions.
+    try {
+      receive();
+      decode();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    decoded = before = Clock::now();
+  });
+  if (failure)
+    std::rethrow_exception(failure);
+  return computed;
+}
+
+/// The number of prompts in progress and of those that wait and can have a slot.
+size_t Scheduler::promptCount() const {
   size_t numPrompts = 0, free = 0;
   for (const Slot &slot : slots)
     if (!slot.task)
       ++free;
     else if (slot.task->isPrompt())
       ++numPrompts;
-  return budget.rows(numDecoding, numPrompts + std::min(free, waiting.size()), joinsPrompts());
+  return numPrompts + std::min(free, waiting.size());
+}
+
+/// The maximum number of rows of prompts in the current step.
+int64_t Scheduler::promptRowsOfStep() const {
+  if (!limitsGaps)
+    return options.promptRows;
+  if (interruptsPrompts())
+    return budget.interruptedRows();
+  return budget.rows(numDecoding, promptCount(), joinsPrompts());
 }
 
 /// Queues rows of the next prompt until the call has `maxRows` rows, and of the following ones if
@@ -524,17 +577,25 @@ bool Scheduler::prepare() {
 }
 
 /// Computes the queued rows and passes on their logits. Returns the number of rows.
-int64_t Scheduler::run() {
+int64_t Scheduler::run(const Session::BetweenKernels &betweenKernels) {
   if (!prepare())
     return 0;
-  Result<std::span<const float>> logits = session->decode();
+  // Others may be queued between kernels.
+  std::vector<Row> computed = std::exchange(rows, {});
+  auto setBusy = [&](bool busy) {
+    for (const Row &row : computed)
+      slots[row.slot].isBusy = busy;
+  };
+  setBusy(true);
+  Result<std::span<const float>> logits = session->decode(betweenKernels);
+  setBusy(false);
   if (Status readable = loaded.checkReadable(); logits && !readable)
     logits = readable.error();
   if (!logits) {
+    rows = std::move(computed);
     failQueued(logits.error());
     return 0;
   }
-  std::vector<Row> computed = std::exchange(rows, {});
   notifyListeners(computed, *logits);
   return static_cast<int64_t>(computed.size());
 }

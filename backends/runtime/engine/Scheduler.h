@@ -41,7 +41,8 @@ public:
     /// role: the weights are then read once for both.
     bool promptsJoinDecode = false;
     /// Decodes only if there is no prompt to compute: a step is one call for prompts, or decodes.
-    /// Otherwise each step decodes first and then computes prompts within the row budget.
+    /// Otherwise each step decodes first and then computes prompts within the row budget. If a text
+    /// is awaited (Request::limitGaps), the calls for prompts are interrupted to decode.
     bool promptsFirst = false;
     /// The budget of checkpoints, see checkpointBudget. With it, calls of the model also end where
     /// a later prompt is likely to need one: see Task::setCuts.
@@ -97,6 +98,7 @@ private:
     std::unique_ptr<Task> task; ///< Null: the slot is free.
     Tokens cached;              ///< If the slot is free, the tokens of its reusable positions.
     uint64_t lastUsed = 0;      ///< If the slot is free: larger is later; 0: never.
+    bool isBusy = false;        ///< A call of the model that is interrupted has rows of it.
   };
   /// A row that has been queued in the session.
   struct Row {
@@ -120,7 +122,10 @@ private:
   void admit(const Match &match, std::unique_ptr<Task> task);
   std::optional<size_t> promptSlot();
   bool computePrompts();
+  bool interruptsPrompts() const;
+  size_t promptCount() const;
   int64_t promptRowsOfStep() const;
+  int64_t runInterrupted(size_t numPrompts);
   void queuePrompts(int64_t maxRows);
   bool queuePrompt(size_t slot, int64_t maxRows);
   void decode();
@@ -131,7 +136,7 @@ private:
   bool queue(const Row &row);
   bool rewind(size_t slot, int64_t length);
   bool prepare();
-  int64_t run();
+  int64_t run(const Session::BetweenKernels &betweenKernels = {});
   void notifyListeners(const std::vector<Row> &computed, std::span<const float> logits);
   bool choose(const Row &row, std::span<const float> logits);
   bool accept(size_t slot, int32_t token, std::span<const float> logits, int64_t numDrafts);

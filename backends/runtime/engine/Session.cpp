@@ -320,17 +320,19 @@ static Status grow(Memory &memory, uint64_t bytes) {
 
 Status Session::growScratch(size_t rows) {
   const Manifest &m = model.manifest();
-  return grow(scratch, m.scratchBytesPerRow * rows + m.scratchBytesFixed);
+  return grow(buffersOfCall().scratch, m.scratchBytesPerRow * rows + m.scratchBytesFixed);
 }
 
 /// Grows the buffer of logits; invalidates the logits of earlier calls.
 Status Session::growLogits(size_t outputs) {
-  return grow(logits, outputs * static_cast<uint64_t>(model.manifest().vocab) * sizeof(float));
+  return grow(buffersOfCall().logits,
+              outputs * static_cast<uint64_t>(model.manifest().vocab) * sizeof(float));
 }
 
 /// Grows the buffer of hidden states, if the program has a multi-token prediction head.
 Status Session::growHidden(size_t rows) {
-  return grow(hidden, rows * static_cast<uint64_t>(model.manifest().hidden) * sizeof(float));
+  return grow(buffersOfCall().hidden,
+              rows * static_cast<uint64_t>(model.manifest().hidden) * sizeof(float));
 }
 
 /// Calls the model's forward function. Its logits are stored after those of the first `firstLogits`
@@ -345,7 +347,7 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits,
     return grown;
   if (Status grown = growHidden(rows.tokens.size()); !grown)
     return grown;
-  std::copy(states.begin(), states.end(), static_cast<float *>(hidden.data()));
+  std::copy(states.begin(), states.end(), static_cast<float *>(buffersOfCall().hidden.data()));
   if (isAnnounced)
     if (Status sent = announce(rows, role, firstLogits); !sent)
       return sent;
@@ -380,17 +382,19 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits,
       ++cache;
       break;
     case EntryRole::Hidden:
-      arguments.emplace_back(hidden.data(), std::vector<int64_t>{rows.count(), m.hidden});
+      arguments.emplace_back(buffersOfCall().hidden.data(),
+                             std::vector<int64_t>{rows.count(), m.hidden});
       break;
     case EntryRole::Weights:
       arguments.push_back(bytesAt(model.weights().data(), model.weights().size()));
       break;
     case EntryRole::Scratch:
-      arguments.push_back(bytesAt(scratch.data(), scratch.size()));
+      arguments.push_back(bytesAt(buffersOfCall().scratch.data(), buffersOfCall().scratch.size()));
       break;
     case EntryRole::Logits:
       arguments.emplace_back(
-          static_cast<const float *>(logits.data()) + firstLogits * static_cast<size_t>(m.vocab),
+          static_cast<const float *>(buffersOfCall().logits.data()) +
+              firstLogits * static_cast<size_t>(m.vocab),
           std::vector<int64_t>{static_cast<int64_t>(rows.outputs.size()), m.vocab});
       break;
     }
@@ -419,7 +423,7 @@ void Session::setDrafts(int64_t sequence, bool wanted) {
 
 std::span<const float> Session::hiddenOf(size_t row) const {
   auto width = static_cast<size_t>(model.manifest().hidden);
-  return std::span(static_cast<const float *>(hidden.data()) + row * width, width);
+  return std::span(static_cast<const float *>(buffersOfCall().hidden.data()) + row * width, width);
 }
 
 /// Moves the first `count` rows of a sequence that its head has not computed to `rows` and
@@ -490,7 +494,7 @@ Result<std::vector<Tokens>> Session::draft(std::span<const DraftRequest> request
     std::vector<size_t> before = std::exchange(active, {});
     states.clear();
     for (size_t output = 0; output < before.size(); ++output) {
-      const float *row = static_cast<const float *>(logits.data()) + output * vocab;
+      const float *row = static_cast<const float *>(buffersOfCall().logits.data()) + output * vocab;
       Tokens &draft = drafts[before[output]];
       draft.push_back(static_cast<int32_t>(std::max_element(row, row + vocab) - row));
       const DraftRequest &request = requests[before[output]];
@@ -606,22 +610,22 @@ Result<bool> Session::prepare(const ShouldContinue &shouldContinue) {
   return true;
 }
 
-/// Takes the queued rows with `role` that are not done, for each sequence up to the first row with
-/// another role, and marks them as done. `order` receives the index of each of their outputs in the
-/// queue.
-Session::Rows Session::takeRole(RowRole role, std::vector<bool> &done,
+/// Takes the rows of `queued` with `role` that are not done, for each sequence up to the first row
+/// with another role, and marks them as done. `order` receives the index of each of their outputs
+/// in the queue.
+Session::Rows Session::takeRole(const Rows &queued, RowRole role, std::vector<bool> &done,
                                 std::vector<size_t> &order) const {
   Rows rows;
   std::vector<bool> waits(lengths.size());
   size_t output = 0;
-  for (size_t row = 0; row < queue.tokens.size(); ++row) {
+  for (size_t row = 0; row < queued.tokens.size(); ++row) {
     bool wanted =
-        output < queue.outputs.size() && queue.outputs[output] == static_cast<int32_t>(row);
+        output < queued.outputs.size() && queued.outputs[output] == static_cast<int32_t>(row);
     size_t number = wanted ? output++ : output;
-    auto sequence = static_cast<size_t>(queue.sequences[row]);
+    auto sequence = static_cast<size_t>(queued.sequences[row]);
     if (done[row])
       continue;
-    if (queue.roles[row] != role || waits[sequence]) {
+    if (queued.roles[row] != role || waits[sequence]) {
       waits[sequence] = true;
       continue;
     }
@@ -630,11 +634,11 @@ Session::Rows Session::takeRole(RowRole role, std::vector<bool> &done,
       rows.outputs.push_back(static_cast<int32_t>(rows.tokens.size()));
       order.push_back(number);
     }
-    rows.tokens.push_back(queue.tokens[row]);
-    rows.sequences.push_back(queue.sequences[row]);
-    rows.positions.push_back(queue.positions[row]);
-    if (!queue.lengths.empty())
-      rows.lengths.push_back(queue.lengths[row]);
+    rows.tokens.push_back(queued.tokens[row]);
+    rows.sequences.push_back(queued.sequences[row]);
+    rows.positions.push_back(queued.positions[row]);
+    if (!queued.lengths.empty())
+      rows.lengths.push_back(queued.lengths[row]);
   }
   return rows;
 }
@@ -649,39 +653,55 @@ static void reorderRows(float *values, size_t width, std::vector<size_t> order) 
     }
 }
 
-/// Calls the model for the queued rows, once for each role if the model depends on it. Prompts are
+/// Calls the model for rows, once for each role if the model depends on it. Prompts are
 /// first, because a sequence's prompt precedes its decoded rows.
-Status Session::callByRole() {
-  if (Status grown = growLogits(queue.outputs.size()); !grown)
+Status Session::callByRole(const Rows &queued) {
+  if (Status grown = growLogits(queued.outputs.size()); !grown)
     return grown;
-  const std::vector<RowRole> &roles = queue.roles;
+  const std::vector<RowRole> &roles = queued.roles;
   bool mixed = std::adjacent_find(roles.begin(), roles.end(), std::not_equal_to<>()) != roles.end();
   if (!mixed || !model.manifest().dependsOnRole)
-    return call(queue, roles.empty() ? RowRole::Decode : roles.front(), 0);
+    return call(queued, roles.empty() ? RowRole::Decode : roles.front(), 0);
   std::vector<bool> done(roles.size());
   std::vector<size_t> order;
   RowRole role = RowRole::Prompt;
   while (std::find(done.begin(), done.end(), false) != done.end()) {
     size_t before = order.size();
-    if (Rows rows = takeRole(role, done, order); rows.count() > 0)
+    if (Rows rows = takeRole(queued, role, done, order); rows.count() > 0)
       if (Status called = call(rows, role, before); !called)
         return called;
     role = role == RowRole::Prompt ? RowRole::Decode : RowRole::Prompt;
   }
-  reorderRows(static_cast<float *>(logits.data()), static_cast<size_t>(model.manifest().vocab),
-              std::move(order));
+  reorderRows(static_cast<float *>(buffersOfCall().logits.data()),
+              static_cast<size_t>(model.manifest().vocab), std::move(order));
   return {};
 }
 
-Result<std::span<const float>> Session::decode() {
+Result<std::span<const float>> Session::decode(const BetweenKernels &betweenKernels) {
   if (queue.lengths.size() != queue.tokens.size())
     if (Result<bool> prepared = prepare({}); !prepared)
       return prepared.error();
-  if (Status called = callByRole(); !called)
+  // Others may be queued between kernels.
+  Rows queued = std::exchange(queue, {});
+  Runtime &runtime = model.runtime();
+  const std::function<void()> interrupt = [&] {
+    runtime.setBetweenKernels(nullptr);
+    ++depth;
+    betweenKernels();
+    --depth;
+    runtime.setBetweenKernels(&interrupt);
+  };
+  if (betweenKernels)
+    runtime.setBetweenKernels(&interrupt);
+  Status called = callByRole(queued);
+  if (betweenKernels)
+    runtime.setBetweenKernels(nullptr);
+  if (!called) {
+    queue = std::move(queued);
     return called.error();
-  size_t wanted = queue.outputs.size();
-  queue.clear();
-  return std::span<const float>(static_cast<const float *>(logits.data()),
+  }
+  size_t wanted = queued.outputs.size();
+  return std::span<const float>(static_cast<const float *>(buffersOfCall().logits.data()),
                                 wanted * static_cast<size_t>(model.manifest().vocab));
 }
 

@@ -45,6 +45,7 @@
 #include "backends/runtime/engine/StateCheckpoints.h"
 #include "backends/runtime/support/Memory.h"
 
+#include <array>
 #include <functional>
 #include <span>
 
@@ -128,9 +129,15 @@ public:
   /// called before each call of the model. If it returns false, so does this function, and the
   /// queued rows and the positions of that sequence that have not been recomputed are discarded.
   Result<bool> prepare(const ShouldContinue &shouldContinue);
+  /// Called between kernels of the model. It may queue and run rows of sequences that have none in
+  /// the call, and rewind these sequences.
+  using BetweenKernels = std::function<void()>;
+  /// Whether decode can call a function between kernels: not if several ranks run the program.
+  bool canInterrupt() const { return !model.isLeader(); }
   /// Runs the queued rows, prepared or not. The logits, f32[outputs, vocab] in the order of the
-  /// rows that requested them, are valid until the next run.
-  Result<std::span<const float>> decode();
+  /// rows that requested them, are valid until the next run; those of a run between kernels until
+  /// the next one there.
+  Result<std::span<const float>> decode(const BetweenKernels &betweenKernels = {});
 
 private:
   /// The history of a sequence, for models whose rope frequencies depend on the sequence length.
@@ -171,8 +178,9 @@ private:
   Result<int64_t> recompute(int64_t sequence, int64_t end, int64_t length,
                             const ShouldContinue &shouldContinue);
   RowRole roleAt(int64_t sequence, int64_t position) const;
-  Rows takeRole(RowRole role, std::vector<bool> &done, std::vector<size_t> &order) const;
-  Status callByRole();
+  Rows takeRole(const Rows &queued, RowRole role, std::vector<bool> &done,
+                std::vector<size_t> &order) const;
+  Status callByRole(const Rows &queued);
   Status call(const Rows &rows, RowRole role, size_t firstLogits,
               std::span<const float> states = {});
   void takeHeadRows(int64_t sequence, size_t count, int32_t next, Rows &rows,
@@ -201,7 +209,14 @@ private:
   std::vector<Memory> caches;
   std::vector<std::vector<int64_t>> cacheShapes; ///< with run-time sizes
   std::unique_ptr<StateCheckpoints> checkpoints;
-  Memory scratch, logits, hidden;
+  /// The memory of a call of the model: calls between kernels of another call have their own.
+  struct Buffers {
+    Memory scratch, logits, hidden;
+  };
+  std::array<Buffers, 2> buffers;
+  size_t depth = 0;
+  Buffers &buffersOfCall() { return buffers[depth]; }
+  const Buffers &buffersOfCall() const { return buffers[depth]; }
   /// Per sequence, if the program has a multi-token prediction head.
   struct Head {
     bool isWanted = false;

@@ -5,7 +5,8 @@
 // sequence length, on two sides of a threshold: a row must only attend to positions that were
 // computed on its own side. With DEPENDS_ON_ROLE, the logits of a decoded row are those of the next
 // token but one. With HAS_WINDOW, rows attend to the last positions, in a cache that is a ring of
-// blocks; a position that was overwritten is detected.
+// blocks; a position that was overwritten is detected. The function between kernels is called
+// before and after the logits are computed; rows are NaN if another call uses the same scratch.
 #include "backends/runtime/abi/RuntimeTable.h"
 
 #include <stddef.h>
@@ -128,6 +129,7 @@ static void check(Call *call) {
     call->broken = 1;
   for (int64_t i = 0; !call->broken && i < call->scratch->size; ++i)
     ((volatile char *)call->scratch->aligned)[i] = 1;
+  *(const Call **)call->scratch->aligned = call;
 }
 
 static void head(void *context, int64_t begin, int64_t end) {
@@ -136,7 +138,7 @@ static void head(void *context, int64_t begin, int64_t end) {
   for (int64_t o = begin; o < end; ++o) {
     int32_t row = at(call->outputs, o);
     int64_t next = 7 + call->shift;
-    int broken = call->broken;
+    int broken = call->broken || *(const Call **)call->scratch->aligned != call;
     for (int64_t p = firstSeen(at(call->positions, row)); p <= at(call->positions, row); ++p) {
       int64_t seen = (int64_t)*cell(call->cache, at(call->sequences, row), p) - markOf(p);
       broken |= seen < 1 || (call->lengths ? 0 : seen > vocab);
@@ -180,4 +182,6 @@ void mica_forward(void *const *d, int64_t role, const RuntimeTable *runtime) {
   check(&call);
   append(&call);
   runtime->parallelFor(runtime->runtime, head, &call, call.outputs->size);
+  if (mica_fake_trace)
+    runtime->parallelFor(runtime->runtime, head, &call, 0);
 }

@@ -82,7 +82,7 @@ TEST_F(ModelTest, AProfileRecordsItsModelOnly) {
   EXPECT_EQ(profile.calls(), 1);
   ASSERT_EQ(profile.entries().size(), 1u);
   EXPECT_EQ(profile.entries().front().name, "head");
-  EXPECT_EQ(profile.entries().front().launches, 1);
+  EXPECT_EQ(profile.entries().front().launches, 2);
 }
 
 TEST_F(ModelTest, TwoModelsRunAtTheSameTime) {

@@ -305,45 +305,6 @@ Request withLimitedGaps(Request request) {
   return request;
 }
 
-// Only a text whose tokens are awaited limits the prompts of others.
-TEST_F(SchedulerTest, PromptsGetAllRowsUnlessGapsAreLimited) {
-  for (bool isLimited : {false, true}) {
-    SCOPED_TRACE(isLimited);
-    constexpr size_t most = 2 * PromptBudget::minRows;
-    open({.slots = 3, .promptRows = most, .promptsShareCalls = true});
-    Recorder text, awaited, other;
-    submit(request({1, 2}, 9), text);
-    Request next = request({2, 1}, 9);
-    submit(isLimited ? withLimitedGaps(next) : next, awaited);
-    scheduler->step();
-    submit(request(Tokens(most + 2, 5), 1), other);
-    fakeCalls.clear();
-    scheduler->step();
-    ASSERT_EQ(fakeCalls.size(), 2u);
-    EXPECT_EQ(fakeCalls[1].rows.size(), isLimited ? PromptBudget::minRows : most);
-    finishAll();
-  }
-}
-
-// Before anything is known about times, a prompt gets the minimum beside a text that is decoded.
-TEST_F(SchedulerTest, LimitsPromptsBesideDecoding) {
-  constexpr size_t least = PromptBudget::minRows, most = 2 * least;
-  open({.slots = 3, .promptRows = most, .promptsShareCalls = true});
-  std::deque<Recorder> recorders(3);
-  submit(withLimitedGaps(request({1, 2}, 9)), recorders[0]);
-  scheduler->step();
-  submit(request(Tokens(least + 4, 5), 1), recorders[1]);
-  submit(request({4, 3}, 1), recorders[2]);
-  fakeCalls.clear();
-  scheduler->step();
-  ASSERT_EQ(fakeCalls.size(), 2) << "a step decodes, and computes all prompts in one call";
-  EXPECT_EQ(fakeCalls[0].rows.size(), 1);
-  EXPECT_EQ(fakeCalls[1].rows.size(), least);
-  finishAll();
-  for (const FakeCall &call : fakeCalls)
-    EXPECT_LE(call.rows.size(), most);
-}
-
 TEST_F(SchedulerTest, PromptsJoinTheCallThatDecodes) {
   open({.slots = 3, .promptRows = 12, .promptsShareCalls = true, .promptsJoinDecode = true});
   Recorder text, first, second;
@@ -408,27 +369,109 @@ class LongContextTest : public SchedulerFixture {
   std::string manifest() const override { return fakeManifest("", fakeVocab, 1000); }
 };
 
+// Only a text whose tokens are awaited limits the prompts of others.
+TEST_F(LongContextTest, PromptsGetAllRowsUnlessGapsAreLimited) {
+  for (bool isLimited : {false, true}) {
+    SCOPED_TRACE(isLimited);
+    constexpr size_t most = 2 * PromptBudget::minInterruptedRows;
+    open({.slots = 3, .promptRows = most, .promptsShareCalls = true});
+    Recorder text, awaited, other;
+    submit(request({1, 2}, 9), text);
+    Request next = request({2, 1}, 9);
+    submit(isLimited ? withLimitedGaps(next) : next, awaited);
+    scheduler->step();
+    submit(request(Tokens(most + 2, 5), 1), other);
+    fakeCalls.clear();
+    scheduler->step();
+    ASSERT_GE(fakeCalls.size(), 2u);
+    EXPECT_EQ(fakeCalls[1].rows.size(), isLimited ? PromptBudget::minInterruptedRows : most);
+    EXPECT_EQ(fakeCalls.size() > 2, isLimited) << "interrupted";
+    finishAll();
+  }
+}
+
+// A step decodes, and then computes the prompts in one call, in which it decodes as well.
+TEST_F(LongContextTest, CallsForPromptsAreInterruptedToDecode) {
+  constexpr size_t rows = PromptBudget::minInterruptedRows;
+  open({.slots = 3, .promptRows = 2 * rows, .promptsShareCalls = true});
+  Recorder text, other, last;
+  submit(withLimitedGaps(request({1, 2}, 9)), text);
+  scheduler->step();
+  size_t before = text.tokens.size();
+  submit(request(Tokens(rows - 2, 5), 3), other);
+  submit(request({4, 3, 2, 1}, 3), last);
+  fakeCalls.clear();
+  scheduler->step();
+  ASSERT_GE(fakeCalls.size(), 3u);
+  EXPECT_EQ(fakeCalls[1].rows.size(), rows) << "two of them of the third request";
+  std::vector<Row> decoded = fakeCalls[0].rows;
+  for (size_t i = 2; i < fakeCalls.size(); ++i)
+    decoded.insert(decoded.end(), fakeCalls[i].rows.begin(), fakeCalls[i].rows.end());
+  ASSERT_EQ(text.tokens.size() - before, decoded.size());
+  for (size_t i = 0; i < decoded.size(); ++i)
+    EXPECT_EQ(decoded[i],
+              (Row{text.tokens[before + i - 1], 0, static_cast<int32_t>(2 + before + i - 1)}));
+  finishAll();
+  EXPECT_EQ(text.tokens, fakeContinuation({1, 2}, 9));
+  EXPECT_EQ(other.tokens, fakeContinuation(Tokens(rows - 2, 5), 3));
+  EXPECT_EQ(last.tokens, fakeContinuation({4, 3, 2, 1}, 3));
+}
+
+TEST_F(LongContextTest, ARequestWhosePromptIsInterruptedIsCanceledAfterTheCall) {
+  open({.slots = 2, .promptRows = 128});
+  Recorder text, gone;
+  submit(withLimitedGaps(request({1, 2}, 20)), text);
+  scheduler->step();
+  RequestId id = submit(request(Tokens(100, 5), 9), gone);
+  gone.onFinish = [&] { EXPECT_EQ(scheduler->cachedTokens(1), PromptBudget::minInterruptedRows); };
+  // The step's first token is decoded before the call.
+  text.onToken = [&, first = true](int32_t, auto) mutable {
+    if (!std::exchange(first, false))
+      scheduler->cancel(id);
+    return Result<bool>(true);
+  };
+  scheduler->step();
+  EXPECT_FALSE(gone.result);
+  scheduler->step();
+  ASSERT_TRUE(gone.result);
+  EXPECT_EQ(gone.result->finish, Finish::Canceled);
+  text.onToken = nullptr;
+  finishAll();
+  EXPECT_EQ(text.tokens, fakeContinuation({1, 2}, 20));
+}
+
+// The code of a model cannot be left by an exception.
+TEST_F(LongContextTest, AnExceptionInAnInterruptionIsThrownAfterTheCall) {
+  open({.slots = 2, .promptRows = 128});
+  Recorder text, other;
+  submit(withLimitedGaps(request({1, 2}, 20)), text);
+  scheduler->step();
+  submit(request(Tokens(100, 5), 9), other);
+  text.onToken = [&, first = true](int32_t, auto) mutable -> Result<bool> {
+    if (!std::exchange(first, false))
+      throw std::bad_alloc();
+    return true;
+  };
+  EXPECT_THROW(scheduler->step(), std::bad_alloc);
+}
+
 TEST_F(LongContextTest, WaitingRequestsDoNotDelayDecoding) {
-  constexpr int64_t most = 16 * PromptBudget::minRows;
-  open({.slots = 2, .promptRows = most, .promptsShareCalls = true});
+  open({.slots = 2, .promptRows = 64, .promptsShareCalls = true});
   std::deque<Recorder> recorders(102);
-  submit(withLimitedGaps(request({1, 2}, 100)), recorders[0]);
+  submit(withLimitedGaps(request({1, 2}, 200)), recorders[0]);
   submit(request(Tokens(900, 5), 1), recorders[1]);
   for (size_t i = 2; i < recorders.size(); ++i)
     submit(request({4, 3}, 1), recorders[i]);
   fakeDelay = fakeDecodeDelay = std::chrono::milliseconds(2);
   fakeCalls.clear();
-  for (int step = 0; step < 40; ++step)
+  for (int step = 0; step < 12; ++step)
     scheduler->step();
   fakeDelay = fakeDecodeDelay = {};
-  std::vector<size_t> rows;
-  for (const FakeCall &call : fakeCalls)
-    if (call.role == RowRole::Prompt)
-      rows.push_back(call.rows.size());
-  ASSERT_GT(rows.size(), 30u);
-  // A call takes as long with many rows as with few, so the minimum costs more than the budget.
-  std::ranges::nth_element(rows, rows.begin() + 20);
-  EXPECT_EQ(rows[20], PromptBudget::minRows);
+  auto numPrompts = std::ranges::count(fakeCalls, RowRole::Prompt, &FakeCall::role);
+  auto numDecodes = static_cast<int64_t>(fakeCalls.size()) - numPrompts;
+  ASSERT_GT(numPrompts, 6);
+  // When a call for the long prompt has its first kernel, its time is up.
+  EXPECT_GT(2 * numDecodes, 3 * numPrompts);
 }
 
 /// Each row takes 6 MiB of scratch memory: a call has at most six rows.
