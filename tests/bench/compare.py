@@ -187,7 +187,8 @@ def measure_case(case, config, bandwidth, args):
     begun = load.Load()
     rows = [report.summary(measure_row(test, contenders, bandwidth, args.pairs), info)
             for test in tests(args.gen) if not wanted or test.key in wanted]
-    return {"name": case["name"], "rows": rows, "load": begun.report(), "quality": quality, "small": goals.is_small(info),
+    quoted = published.source() if "published" in case.get("quality", {}) else None
+    return {"name": case["name"], "rows": rows, "load": begun.report(), "quality": quality, "quoted": quoted, "small": goals.is_small(info),
             "versions": {name: engine.version() for name, engine in contenders.items()}}
 
 

@@ -183,6 +183,19 @@ class CompareTest(unittest.TestCase):
         self.assertIn(f"| one | decode 64 | {kl[0]} | {kl[1]} | 30.0 (30.0 - 30.0) | 20.0 (20.0 - 20.0) | 1.50x (1.50 - 1.50) |", text.getvalue())
         self.assertIn(f"| two | prefill 512 | {kl[0]} | {kl[1]} |", text.getvalue())
         self.assertIn("- peer: abc (7)", text.getvalue())
+        self.assertIn(f"- KL divergences are those of docs/quality.json: {published.read()[0]['mica']}", text.getvalue())
+
+    def test_one_table_says_what_failed(self):
+        config = self.folder / "config.json"
+        config.write_text(json.dumps({
+            "peers": {"peer": {"bench": self.program("peer", BROKEN)}},
+            "cases": [{"name": "one", "mica": self.mica(), "models": {"peer": "a.gguf"}, "tests": ["decode"],
+                       "quality": {"reference": "absent", "text": "absent"}}]}), encoding="utf-8")
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
+            compare.main(["--config", str(config), "--pairs", "1", "--bandwidth", "", "--brief"])
+        self.assertIn("- one, decode 64, peer: failed: ", text.getvalue())
+        self.assertIn("- one, KL divergence of Mica: failed: ", text.getvalue())
 
     def test_divergences_in_the_documentation(self):
         """Tables with speeds quote the divergences of docs/quality.json."""

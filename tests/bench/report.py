@@ -85,28 +85,40 @@ def table(rows, peers):
     return lines
 
 
-def quality_markdown(quality):
-    """A line per engine. Each reference is the same weights in f32, computed by that engine."""
+def divergences(found):
+    return ", ".join(f"{rows} {figures['kl']:.2g} (same top {100 * figures['same_top']:.1f} %)" for rows, figures in found.items())
+
+
+def quality_markdown(case):
+    """A line for each engine, whose reference is the same weights in f32, computed by that engine; or for each quoted model."""
     lines = []
-    for name, measured in (quality or {}).items():
-        if "failed" in measured:
-            text = f"failed: {measured['failed']}"
+    for name, found in (case["quality"] or {}).items():
+        if "failed" in found:
+            lines.append(f"- KL divergence of {name} from its reference in f32: failed: {found['failed']}")
+        elif case.get("quoted"):
+            lines.append(f"- KL divergence of this format in the model {name}: {divergences(found)} ({case['quoted']})")
         else:
-            text = ", ".join(f"{rows} {figures['kl']:.2g} (same top {100 * figures['same_top']:.1f} %)"
-                             for rows, figures in measured.items())
-        lines.append(f"- KL divergence of {name} from its reference in f32: {text}")
+            lines.append(f"- KL divergence of {name} from its reference in f32: {divergences(found)}")
     return lines
+
+
+def trouble_markdown(case, title=""):
+    """What was not measured, and why."""
+    return [f"- {title}{row['title']}, {name}: {trouble['state']}: {trouble['message']}"
+            for row in case["rows"] for name, trouble in row["trouble"].items()]
+
+
+def is_unjudged(case):
+    """Whether shares have no goal."""
+    return case["small"] and any(row["share_of_bandwidth"] or row["share_of_peak"] for row in case["rows"])
 
 
 def case_markdown(case, peers):
     load = case["load"]
-    lines = [f"### {case['name']}", ""] + table(case["rows"], peers) + [""]
-    for row in case["rows"]:
-        for name, trouble in row["trouble"].items():
-            lines.append(f"- {row['title']}, {name}: {trouble['state']}: {trouble['message']}")
-    if case["small"] and any(row["share_of_bandwidth"] or row["share_of_peak"] for row in case["rows"]):
+    lines = [f"### {case['name']}", "", *table(case["rows"], peers), "", *trouble_markdown(case)]
+    if is_unjudged(case):
         lines.append(f"- {goals.UNJUDGED}")
-    lines += quality_markdown(case["quality"])
+    lines += quality_markdown(case)
     for name, version in case["versions"].items():
         lines.append(f"- {name}: {version}")
     lines.append(f"- load during the run: other processes used {load['others']:.2f} processors, steal time {load['stolen']:.2f} "
@@ -118,8 +130,8 @@ def conditions(report):
     machine, settings = report["machine"], report["settings"]
     return (f"`{report['command']}`, commit {report['commit']}: {machine['cpu']}, {machine['processors']} processors, {settings['threads']} "
             f"threads; medians of {settings['pairs']} alternating rounds (minimum - maximum). A ratio is the median of the ratios of all "
-            "rounds; `better` is the ratio to the faster of the two peers in each round. `share` is the share of the memory bandwidth, or "
-            "for prefill the share of the processor's peak during matmuls, unless rows are integers. Goals are compared with medians.")
+            "rounds; `better` is the ratio to the fastest peer in each round. `share` is the share of the memory bandwidth, or "
+            "for prefill the share of the processor's peak during matmuls, in a process of its own. Goals are compared with medians.")
 
 
 def brief(report):
@@ -136,6 +148,13 @@ def brief(report):
                      *speed_cells(row, peers), *limit_cells(row)]
             lines.append("| " + " | ".join(cells) + " |")
     lines.append("")
+    for case in cases:
+        lines += trouble_markdown(case, f"{case['name']}, ")
+        lines += [f"- {case['name']}, KL divergence of {name}: failed: {found['failed']}"
+                  for name, found in (case["quality"] or {}).items() if "failed" in found]
+    lines += [f"- KL divergences are {source}" for source in sorted({case["quoted"] for case in cases if case.get("quoted")})]
+    if any(map(is_unjudged, cases)):
+        lines.append(f"- {goals.UNJUDGED}")
     for name, version in sorted({item for case in cases for item in case["versions"].items() if item[0] != "Mica"}):
         lines.append(f"- {name}: {version}")
     others, stolen = (max((case["load"][key] for case in cases), default=0) for key in ("others", "stolen"))

@@ -112,6 +112,11 @@ def costs(kind, runs=None):
     return result
 
 
+def source(runs=None):
+    """Where the figures come from, for a sentence about them."""
+    return "those of docs/quality.json: " + ", ".join(run["mica"] for run in runs or read())
+
+
 def figures_of(name, format, rows, runs=None):
     """The divergence of a program from the model in f32 on that model: {"prefill": figures, "decode": figures} of a row of the page, with
     "kl" and "same_top" (a share). `rows`: the type of prefill's activations; "" for programs without blocks. None if not measured."""
