@@ -89,12 +89,12 @@ static bool isIntels(StringRef cpu) {
 /// than its prefetchers look ahead; 0: not at all. On a Zen 3, whose units have 256 bits, decoding
 /// with int4 or Q4_1 blocks is 1.1 to 1.5 times as fast with prefetches 2 KiB ahead; 1 to 4 KiB
 /// differ little. On a Zen 5, whose memory is faster, decoding is 1.3 to 1.9 times as fast with
-/// Q4_0, Q2_K, Q3_K, Q4_K and Q6_K blocks and prefetches 4 KiB ahead, and equally fast with Q8_0;
-/// 8 KiB are up to 10 % slower. Zen 4 was not measured.
+/// Q4_0, Q2_K, Q3_K, Q4_K and Q6_K blocks and prefetches 4 to 8 KiB ahead, and equally fast with
+/// Q8_0; 2 and 12 KiB are slower. Zen 4 was not measured, and has the distance of Zen 3.
 static int64_t prefetchDistance(StringRef cpu) {
-  if (cpu == "znver1" || cpu == "znver2" || cpu == "znver3")
-    return 2048;
-  return cpu == "znver5" ? 4096 : 0;
+  if (!cpu.starts_with("znver"))
+    return 0;
+  return cpu < "znver5" ? 2048 : 6144;
 }
 
 /// Sets the members that depend on the feature list and the name.

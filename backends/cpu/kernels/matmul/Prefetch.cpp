@@ -33,13 +33,20 @@ public:
     lines(b.add(at, chunk), interleaved::unit / interleaved::line);
   }
 
-  /// Prefetches `count` lines starting at `at` into L2: the more rows are in use, the smaller the
-  /// share of L1.
-  void lines(Value at, int64_t count) {
-    constexpr unsigned kSecondLevel = 2;
+  /// Where lines are prefetched to, as a locality of memref.prefetch.
+  enum Place : unsigned {
+    /// L1, from which they are evicted first: for lines that are used soon and once. On a Zen 5,
+    /// decoding is 1.05 times as fast as with L2, and 1.2 times for 8 sequences.
+    OnceInL1 = 0,
+    /// For lines that are used later: the more rows are in use, the smaller the share of L1.
+    L2 = 2,
+  };
+
+  /// Prefetches `count` lines starting at `at`.
+  void lines(Value at, int64_t count, Place place = L2) {
     for (int64_t line = 0; line < count; ++line)
       memref::PrefetchOp::create(b, memory, b.add(at, line * interleaved::line / bytes),
-                                 /*isWrite=*/false, kSecondLevel, /*isDataCache=*/true);
+                                 /*isWrite=*/false, place, /*isDataCache=*/true);
   }
 
 private:
@@ -79,7 +86,7 @@ void mica::cpu::prefetchForGroup(KernelBuilder &b, const PackedPanel &panel,
 }
 
 void mica::cpu::prefetchLines(KernelBuilder &b, Value memory, Value at, int64_t bytes) {
-  Ahead(b, memory).lines(at, llvm::divideCeil(bytes, interleaved::line));
+  Ahead(b, memory).lines(at, llvm::divideCeil(bytes, interleaved::line), Ahead::OnceInL1);
 }
 
 void mica::cpu::prefetchBlocks(KernelBuilder &b, Value memory, Value at, int64_t count) {

@@ -26,7 +26,8 @@ void prefetchAhead(KernelBuilder &b, const PackedPanel &panel, mlir::Value offse
 void prefetchForGroup(KernelBuilder &b, const PackedPanel &panel, const LinesAhead &ahead,
                       mlir::Value from, mlir::Value group, int64_t count);
 
-/// Prefetches the lines of `bytes` bytes starting at byte `at` of `memory`.
+/// Prefetches the lines of `bytes` bytes starting at byte `at` of `memory`, which are used soon and
+/// once.
 void prefetchLines(KernelBuilder &b, mlir::Value memory, mlir::Value at, int64_t bytes);
 
 /// If hardware prefetchers do not keep up with loops over blocks, prefetches `count` bytes at a

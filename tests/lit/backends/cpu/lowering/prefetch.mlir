@@ -73,7 +73,7 @@ func.func private @pairs(%x: tensor<?x64xbf16>, %w: tensor<192x64xbf16, #bf16>) 
 // BLOCKS-LABEL: func.func private @linear_172x288
 // BLOCKS: scf.if
 // BLOCKS: %[[AT:.*]] = arith.addi %{{.*}}, %c2048
-// BLOCKS-NEXT: memref.prefetch %arg3[%[[AT]]], read, locality<2>, data
+// BLOCKS-NEXT: memref.prefetch %arg3[%[[AT]]], read, locality<0>, data
 // BLOCKS-COUNT-17: memref.prefetch %arg3
 // BLOCKS-NOT: memref.prefetch
 // BLOCKS: } else {

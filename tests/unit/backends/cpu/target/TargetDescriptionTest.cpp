@@ -47,11 +47,11 @@ TEST(TargetDescription, PageInterleavedPrefetchOnIntelOnly) {
     EXPECT_FALSE(llvm::cantFail(describeTarget(name)).prefetchPages) << name.str();
 }
 
-TEST(TargetDescription, SomeZensPrefetchBlocks) {
-  for (llvm::StringRef name : {"znver1", "znver2", "znver3"})
+TEST(TargetDescription, ZensPrefetchBlocks) {
+  for (llvm::StringRef name : {"znver1", "znver2", "znver3", "znver4"})
     EXPECT_EQ(llvm::cantFail(describeTarget(name)).prefetchBytes, 2048u) << name.str();
-  EXPECT_EQ(llvm::cantFail(describeTarget("znver5")).prefetchBytes, 4096u);
-  for (llvm::StringRef name : {"x86-64-v3", "x86-64-v4", "haswell", "alderlake", "znver4"})
+  EXPECT_EQ(llvm::cantFail(describeTarget("znver5")).prefetchBytes, 6144u);
+  for (llvm::StringRef name : {"x86-64-v3", "x86-64-v4", "haswell", "alderlake"})
     EXPECT_EQ(llvm::cantFail(describeTarget(name)).prefetchBytes, 0u) << name.str();
 }
 
