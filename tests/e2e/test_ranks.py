@@ -117,6 +117,7 @@ def programs():
 @for_each(IMPLEMENTATIONS, "bench")
 @for_each(IMPLEMENTATIONS, "wrong_number")
 @for_each(IMPLEMENTATIONS, "other_program")
+@for_each(IMPLEMENTATIONS, "one_process")
 @for_each(IMPLEMENTATIONS, "usage")
 @for_each(IMPLEMENTATIONS, "killed")
 class Mpi(Case):
@@ -187,6 +188,20 @@ class Mpi(Case):
             done = harness.execute([mpirun(name), "-n", "1", two, *PROMPT, ":", "-n", "1", other, *PROMPT], env=ENV, check=False)
             self.assertNotEqual(done.returncode, 0)
             self.assertEqual(done.stderr.decode().count(f"rank 1 runs another program than rank 0{ending} the same file to all hosts"), 1)
+
+    def one_process(self, name):
+        """A program without --shard is not started several times, nor beside one for several ranks."""
+        one, two = programs()
+        message = b"the program is for one process, not for 2 ranks; start it without mpirun, or compile it with --shard tensor=2"
+        commands = [("-n", "2", one, *PROMPT)]
+        if name == "openmpi":  # MPICH's mpirun does not end the other rank, which waits for a minute
+            commands.append(("-n", "1", two, *PROMPT, ":", "-n", "1", one, *PROMPT))
+        for command in commands:
+            done = harness.execute([mpirun(name), *command], env=ENV, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(message, done.stderr)
+        alone = harness.execute([mpirun(name), "-n", "1", one, *PROMPT], env=ENV)
+        self.assertEqual(alone.stdout.replace(b"\r\n", b"\n"), harness.execute([one, *PROMPT]).stdout)
 
     def usage(self, name):
         """Messages about the command line are those of one process."""

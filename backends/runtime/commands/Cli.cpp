@@ -148,6 +148,11 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
       return manifest.error();
     if (manifest->ranks > 1)
       return runOnRanks(device, *std::move(file), *manifest, arguments);
+    // Otherwise each would compute the same, and other ranks would wait for this one.
+    if (int64_t count = rankCountFromEnvironment(); count > 1)
+      return Error{"the program is for one process, not for " + std::to_string(count) +
+                   " ranks; start it without mpirun, or compile it with --shard tensor=" +
+                   std::to_string(count)};
   }
   bool loaded = false;
   return runModel(device, *std::move(file), arguments, nullptr, loaded);

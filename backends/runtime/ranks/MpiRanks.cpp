@@ -19,12 +19,12 @@ namespace {
 /// An implementation of MPI.
 struct Implementation {
   const char *name;
-  const char *rankVariable; ///< set by its mpirun
-  const char *plugin;       ///< file name
+  const char *rankVariable, *countVariable; ///< set by its mpirun
+  const char *plugin;                       ///< file name
 };
 constexpr Implementation implementations[] = {
-    {"OpenMPI", "OMPI_COMM_WORLD_RANK", "mica-mpi-openmpi.so"},
-    {"MPICH", "PMI_RANK", "mica-mpi-mpich.so"},
+    {"OpenMPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "mica-mpi-openmpi.so"},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "mica-mpi-mpich.so"},
 };
 
 /// The implementation that has started this process; null if none has.
@@ -76,6 +76,12 @@ std::optional<int64_t> rankFromEnvironment() {
   if (!implementation)
     return std::nullopt;
   return std::strtoll(std::getenv(implementation->rankVariable), nullptr, 10);
+}
+
+int64_t rankCountFromEnvironment() {
+  const Implementation *implementation = findImplementation();
+  const char *count = implementation ? std::getenv(implementation->countVariable) : nullptr;
+  return count ? std::strtoll(count, nullptr, 10) : 1;
 }
 
 Result<std::unique_ptr<MpiRanks>> MpiRanks::start() {

@@ -16,6 +16,9 @@ namespace mica::rt {
 /// process was not started by it. Does not use MPI.
 std::optional<int64_t> rankFromEnvironment();
 
+/// The number of ranks that mpirun has started, according to the environment; 1 without mpirun.
+int64_t rankCountFromEnvironment();
+
 /// The ranks of one host exchange through shared memory, those of several by MPI. A rank that has
 /// failed, or hangs, ends the process: with `fail`, also by the functions below.
 class MpiRanks final : public Communicator {
