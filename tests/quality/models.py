@@ -25,7 +25,8 @@ class Model:
 DESCRIPTIONS = {
     "smollm2": ("SmolLM2-135M-Instruct",
                 "The published file is Q4_1: its weights are already on a 4-bit grid, from which all other formats are requantized. Rows of "
-                "576 elements are not a multiple of 256, so the K formats fall back to formats with blocks of 32 there."),
+                "576 elements are not a multiple of 256, so the K formats fall back to formats with blocks of 32 there; Q2_K and Q3_K_S fall back "
+                "to the same ones."),
     "trained": ("Small Llama trained in f32",
                 "7.6 M parameters, trained in f32 by `tests/quality/train.py`; all dimensions are multiples of 256."),
     "outlier": ("Outlier twin of the small Llama",
