@@ -25,9 +25,12 @@ CALLS = {"Qwen-Qwen2.5-7B-Instruct": "qwen2",
          "meta-llama-Llama-3.1-8B-Instruct": "llama3",
          "meta-llama-Llama-3.2-3B-Instruct": "llama3",
          "meta-llama-Llama-3.3-70B-Instruct": "llama3",
-         "mistralai-Mistral-Nemo-Instruct-2407": "mistral"}
+         "mistralai-Mistral-Nemo-Instruct-2407": "mistral",
+         "ibm-granite-granite-4.0": "qwen2",
+         "ibm-granite-granite-4.1": "qwen2"}
 #: Models whose templates contain calls in a format that is not supported.
-OTHERS = ["Mistral-Small-3.2-24B-Instruct-2506", "deepseek-ai-DeepSeek-V3.1", "openai-gpt-oss-120b"]
+OTHERS = ["Mistral-Small-3.2-24B-Instruct-2506", "deepseek-ai-DeepSeek-V3.1", "openai-gpt-oss-120b", "Qwen3.5-4B", "LFM2-8B-A1B",
+          "LFM2.5-8B-A1B", "NVIDIA-Nemotron-Nano-v2", "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "google-gemma-4-31B-it"]
 
 
 def published():
