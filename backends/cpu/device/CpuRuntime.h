@@ -25,7 +25,7 @@ private:
 
   explicit CpuRuntime(unsigned threads);
   void beforeKernel() const {
-    if (const std::function<void()> *function = betweenKernels()) [[unlikely]]
+    if (const std::function<void()> *function = beforeKernels()) [[unlikely]]
       (*function)();
   }
   Matmul &matmul();

@@ -149,7 +149,7 @@ uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits)
 
 /// The limit of bytesOfCall, if rows can be split into several calls. A program should need at most
 /// 64 MB besides weights and caches, which includes code and sampling from a vocabulary of 128 Ki
-/// tokens.
+/// tokens, and a server as much again as the buffers of a call.
 inline constexpr uint64_t kMaxStepBytes = uint64_t(40) << 20;
 
 /// The default maximum number of rows of a prompt per call.

@@ -29,11 +29,11 @@ public:
   ProbeObserver *probes() const { return activeProbes; }
   void setProbes(ProbeObserver *probes) { activeProbes = probes; }
 
-  /// Called on the thread that called the code, before each kernel, unless calls are recorded: it
-  /// may call the code for other rows, with other buffers. Null: nothing is called. Must only be
-  /// changed between kernels.
-  const std::function<void()> *betweenKernels() const { return activeBetweenKernels; }
-  void setBetweenKernels(const std::function<void()> *function) { activeBetweenKernels = function; }
+  /// Called before each kernel, on the thread that called the code, unless a profile is recorded:
+  /// it may call the code for other rows, with other buffers, and must not throw. Null: nothing is
+  /// called. Must not be changed while a kernel runs.
+  const std::function<void()> *beforeKernels() const { return activeBeforeKernels; }
+  void setBeforeKernels(const std::function<void()> *function) { activeBeforeKernels = function; }
 
   /// The other ranks; null: there are none. Must be set before the code runs.
   Communicator *communicator() const { return ranks; }
@@ -43,7 +43,7 @@ private:
   Communicator *ranks = nullptr;
   CallObserver *activeProfile = nullptr;
   ProbeObserver *activeProbes = nullptr;
-  const std::function<void()> *activeBetweenKernels = nullptr;
+  const std::function<void()> *activeBeforeKernels = nullptr;
 };
 
 } // namespace mica::rt

@@ -44,8 +44,8 @@ static void addServeLimits(CLI::App &app, ServeArguments &serve) {
       ->capture_default_str()
       ->transform(wholeNumber(0, maxCount));
   app.add_option("--prefill-chunk", serve.prefillChunk,
-                 "Maximum number of prompt tokens processed at once; while other answers are "
-                 "streamed, fewer (default: 256)")
+                 "Maximum number of prompt tokens processed at once; while answers are streamed, "
+                 "possibly fewer (default: 256)")
       ->transform(wholeNumber(1, maxCount));
   app.add_option("--max-body-bytes", serve.http.maxBodyBytes, "Maximum size of a request body")
       ->capture_default_str()

@@ -24,9 +24,10 @@ int64_t PromptBudget::rows(size_t numDecoding, size_t numPrompts, bool joined) c
   return rowsIn(seconds(numDecoding, numPrompts), joined && rowsPerSecond > 0 ? 1 : minRows);
 }
 
-int64_t PromptBudget::interruptedRows() const {
+int64_t PromptBudget::interruptibleRows() const {
   constexpr double maxSeconds = 0.25;
-  return rowsIn(maxSeconds, minInterruptedRows);
+  int64_t rows = rowsIn(maxSeconds, minInterruptibleRows);
+  return rows < minInterruptibleRows ? rows : rows - rows % minInterruptibleRows;
 }
 
 /// The mean of a quantity over recent steps, with `newest` added.

@@ -8,9 +8,9 @@
 // however many there are: more time for prompts then made steps longer, but hardly increased
 // throughput.
 //
-// A call for prompts that is interrupted to decode can have many rows and reads the weights once
-// for all of them. The calls of several ranks cannot be interrupted: they have as many rows as take
-// the time that prompts get.
+// A call for prompts that is interrupted to decode can have many rows, and reads the weights once
+// for all of them. Calls of several ranks cannot be interrupted: they have as many rows as take the
+// time that prompts get.
 //
 // If prompts join the call that decodes, the time of decoding alone is measured in a call without
 // prompts: for each number of decoding requests when it first occurs, soon again, as one time may
@@ -33,7 +33,7 @@ public:
   static constexpr int64_t minRows = 8;
 
   /// The minimum number of rows of a call that is interrupted to decode.
-  static constexpr int64_t minInterruptedRows = 64;
+  static constexpr int64_t minInterruptibleRows = 32;
 
   explicit PromptBudget(int64_t maxRows) : maxRows(maxRows) {}
 
@@ -42,8 +42,9 @@ public:
   double seconds(size_t numDecoding, size_t numPrompts) const;
 
   /// The number of rows of a call that is interrupted to decode, in [1, maxRows]: as many as take
-  /// about a quarter of a second, since other prompts wait for its end.
-  int64_t interruptedRows() const;
+  /// about a quarter of a second without the interruptions, because requests that arrive wait for
+  /// its end; but at least minInterruptibleRows, and a multiple of it.
+  int64_t interruptibleRows() const;
 
   /// The number of rows for prompts, in [1, maxRows], if a step decodes for `numDecoding` requests
   /// and can compute the prompts of `numPrompts`. `joined`: in the call that decodes, where few

@@ -108,6 +108,7 @@ Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
           decodeTokens - before.decodeTokens,
           promptCalls - before.promptCalls,
           decodeCalls - before.decodeCalls,
+          interruptions - before.interruptions,
           drafted - before.drafted,
           accepted - before.accepted,
           recomputedTokens - before.recomputedTokens,
@@ -193,15 +194,15 @@ void Scheduler::receive() {
   }
   if (canceled.empty())
     return;
-  auto isCancelled = [&](const std::unique_ptr<Task> &task) {
+  auto isCanceled = [&](const std::unique_ptr<Task> &task) {
     return task && canceled.contains(task->id);
   };
-  waiting.removeIf(isCancelled, [](const std::unique_ptr<Task> &task) {
+  waiting.removeIf(isCanceled, [](const std::unique_ptr<Task> &task) {
     task->result.finish = Finish::Canceled;
     task->listener.finished(task->result);
   });
   for (size_t s = 0; s < slots.size(); ++s)
-    if (isCancelled(slots[s].task)) {
+    if (isCanceled(slots[s].task)) {
       if (!slots[s].isBusy) {
         end(s, Finish::Canceled);
         continue;
@@ -318,7 +319,7 @@ bool Scheduler::computePrompts() {
     some = true;
     size_t numPrompts = promptCount();
     queuePrompts(maxRows);
-    int64_t computed = interruptsPrompts() ? runInterrupted(numPrompts) : run();
+    int64_t computed = interruptsPrompts() ? runInterruptible(numPrompts) : run();
     used += computed;
     counted.promptTokens += computed;
     counted.promptCalls += computed > 0;
@@ -338,12 +339,14 @@ bool Scheduler::interruptsPrompts() const {
   return limitsGaps && !options.promptsFirst && !joinsPrompts() && session->canInterrupt();
 }
 
-/// Computes the queued rows of prompts. In between, decodes each time when the time for the
-/// `numPrompts` prompts is up. Returns the number of rows of prompts.
-int64_t Scheduler::runInterrupted(size_t numPrompts) {
+/// Computes the queued rows of prompts. Before a kernel, decodes if the time for the `numPrompts`
+/// prompts is up. Returns the number of rows of prompts.
+int64_t Scheduler::runInterruptible(size_t numPrompts) {
+  if (!prepare())
+    return 0;
   using Clock = std::chrono::steady_clock;
   Clock::time_point decoded = Clock::now(), before = decoded;
-  double longest = 0; // between two kernels
+  double longest = 0; // time between two kernels
   std::exception_ptr failure;
   int64_t computed = run([&] {
     Clock::time_point now = Clock::now();
@@ -352,17 +355,21 @@ int64_t Scheduler::runInterrupted(size_t numPrompts) {
     };
     longest = std::max(longest, secondsFrom(before));
     before = now;
-    // The next kernel may take as long as the longest one.
-    if (failure || numDecoding == 0 ||
-        secondsFrom(decoded) + longest / 2 < budget.seconds(numDecoding, numPrompts))
+    if (failure || !limitsGaps)
       return;
-    // The code of the model does not propagate exceptions.
+    // If the next kernel is one of the longest, the time is exceeded, or not used, by at most half
+    // of it. One that takes longer than that must not cost prompts their time.
+    double budgeted = budget.seconds(numDecoding, numPrompts);
+    if (secondsFrom(decoded) + std::min(longest, budgeted) / 2 < budgeted)
+      return;
+    int64_t calls = counted.decodeCalls;
     try {
       receive();
       decode();
     } catch (...) {
       failure = std::current_exception();
     }
+    counted.interruptions += counted.decodeCalls - calls;
     decoded = before = Clock::now();
   });
   if (failure)
@@ -386,7 +393,7 @@ int64_t Scheduler::promptRowsOfStep() const {
   if (!limitsGaps)
     return options.promptRows;
   if (interruptsPrompts())
-    return budget.interruptedRows();
+    return budget.interruptibleRows();
   return budget.rows(numDecoding, promptCount(), joinsPrompts());
 }
 
@@ -577,17 +584,16 @@ bool Scheduler::prepare() {
 }
 
 /// Computes the queued rows and passes on their logits. Returns the number of rows.
-int64_t Scheduler::run(const Session::BetweenKernels &betweenKernels) {
+int64_t Scheduler::run(const Session::BeforeKernels &beforeKernels) {
   if (!prepare())
     return 0;
-  // Others may be queued between kernels.
-  std::vector<Row> computed = std::exchange(rows, {});
+  std::vector<Row> computed = std::exchange(rows, {}); // the function may queue others
   auto setBusy = [&](bool busy) {
     for (const Row &row : computed)
       slots[row.slot].isBusy = busy;
   };
   setBusy(true);
-  Result<std::span<const float>> logits = session->decode(betweenKernels);
+  Result<std::span<const float>> logits = session->decode(beforeKernels);
   setBusy(false);
   if (Status readable = loaded.checkReadable(); logits && !readable)
     logits = readable.error();

@@ -4,7 +4,8 @@
 // after it.
 //
 // If the arithmetic of a row depends on the role of its position, prefill or decode (RowRole.h),
-// the two never share a call of the model. The results of a row do not depend on the other rows of
+// the two never share a call of the model, but a call for prompts may be interrupted to decode
+// (PromptBudget.h). The results of a row do not depend on the other rows of
 // its call, so a text does not depend on other requests.
 //
 // For the same reason a text does not depend on the state of the cache: if the arithmetic depends
@@ -56,6 +57,7 @@ public:
     int64_t joinedTokens = 0; ///< Of these, positions computed in a call that decodes.
     int64_t decodeTokens = 0; ///< Positions; of drafts, accepted ones only.
     int64_t promptCalls = 0, decodeCalls = 0; ///< Calls of the model.
+    int64_t interruptions = 0;                ///< Decode calls within a call for prompts.
     int64_t drafted = 0, accepted = 0;        ///< Drafted and accepted tokens.
     int64_t recomputedTokens = 0;             ///< See Session::recomputedTokens.
     double promptSeconds = 0, decodeSeconds = 0;
@@ -78,8 +80,9 @@ public:
   /// proportion to its prompt or its settings.
   RequestId submit(SharedRequest request, RequestListener &listener,
                    std::optional<RequestId> leader = {});
-  /// Ends a request at the beginning of the next step, or before the next call of the model that
-  /// recomputes its positions. Does nothing if the request is already finished.
+  /// Ends a request at the beginning of the next step, at the next interruption of a call that has
+  /// no rows of it, or before the next call that recomputes its positions. Does nothing if the
+  /// request is already finished.
   void cancel(RequestId id);
   /// Advances all requests. Returns whether any is unfinished afterwards.
   bool step();
@@ -98,7 +101,7 @@ private:
     std::unique_ptr<Task> task; ///< Null: the slot is free.
     Tokens cached;              ///< If the slot is free, the tokens of its reusable positions.
     uint64_t lastUsed = 0;      ///< If the slot is free: larger is later; 0: never.
-    bool isBusy = false;        ///< A call of the model that is interrupted has rows of it.
+    bool isBusy = false;        ///< A call of the model in progress has rows of it.
   };
   /// A row that has been queued in the session.
   struct Row {
@@ -125,7 +128,7 @@ private:
   bool interruptsPrompts() const;
   size_t promptCount() const;
   int64_t promptRowsOfStep() const;
-  int64_t runInterrupted(size_t numPrompts);
+  int64_t runInterruptible(size_t numPrompts);
   void queuePrompts(int64_t maxRows);
   bool queuePrompt(size_t slot, int64_t maxRows);
   void decode();
@@ -136,7 +139,7 @@ private:
   bool queue(const Row &row);
   bool rewind(size_t slot, int64_t length);
   bool prepare();
-  int64_t run(const Session::BetweenKernels &betweenKernels = {});
+  int64_t run(const Session::BeforeKernels &beforeKernels = {});
   void notifyListeners(const std::vector<Row> &computed, std::span<const float> logits);
   bool choose(const Row &row, std::span<const float> logits);
   bool accept(size_t slot, int32_t token, std::span<const float> logits, int64_t numDrafts);

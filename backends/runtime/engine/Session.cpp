@@ -2,6 +2,7 @@
 #include "backends/runtime/support/Seconds.h"
 
 #include <algorithm>
+#include <cassert>
 #include <functional>
 #include <map>
 #include <optional>
@@ -677,25 +678,47 @@ Status Session::callByRole(const Rows &queued) {
   return {};
 }
 
-Result<std::span<const float>> Session::decode(const BetweenKernels &betweenKernels) {
+namespace {
+/// Calls a function before each kernel of a model, except those of calls that the function makes.
+class Interruptions {
+public:
+  Interruptions(Runtime &runtime, size_t &depth, const Session::BeforeKernels &function)
+      : runtime(runtime), depth(depth), function(function) {
+    if (function)
+      runtime.setBeforeKernels(&interrupt);
+  }
+  ~Interruptions() {
+    if (function)
+      runtime.setBeforeKernels(nullptr);
+  }
+  Interruptions(const Interruptions &) = delete;
+  Interruptions &operator=(const Interruptions &) = delete;
+
+private:
+  Runtime &runtime;
+  size_t &depth;
+  const Session::BeforeKernels &function;
+  const std::function<void()> interrupt = [this] {
+    runtime.setBeforeKernels(nullptr);
+    ++depth;
+    function();
+    --depth;
+    runtime.setBeforeKernels(&interrupt);
+  };
+};
+} // namespace
+
+Result<std::span<const float>> Session::decode(const BeforeKernels &beforeKernels) {
+  assert((depth == 0 || !beforeKernels) && "calls that interrupt another one are not interrupted");
   if (queue.lengths.size() != queue.tokens.size())
     if (Result<bool> prepared = prepare({}); !prepared)
       return prepared.error();
-  // Others may be queued between kernels.
-  Rows queued = std::exchange(queue, {});
-  Runtime &runtime = model.runtime();
-  const std::function<void()> interrupt = [&] {
-    runtime.setBetweenKernels(nullptr);
-    ++depth;
-    betweenKernels();
-    --depth;
-    runtime.setBetweenKernels(&interrupt);
-  };
-  if (betweenKernels)
-    runtime.setBetweenKernels(&interrupt);
-  Status called = callByRole(queued);
-  if (betweenKernels)
-    runtime.setBetweenKernels(nullptr);
+  Rows queued = std::exchange(queue, {}); // the function may queue others
+  Status called;
+  {
+    Interruptions interruptions(model.runtime(), depth, beforeKernels);
+    called = callByRole(queued);
+  }
   if (!called) {
     queue = std::move(queued);
     return called.error();

@@ -35,7 +35,7 @@
 //
 // If several ranks run the program, rank 0 has the sessions that a command uses and tells the
 // others about each call of the model (RankMessage.h); sessions of one model must then not be used
-// at the same time.
+// at the same time, nor while a call of one of them can be interrupted.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_SESSION_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_SESSION_H
 
@@ -129,15 +129,17 @@ public:
   /// called before each call of the model. If it returns false, so does this function, and the
   /// queued rows and the positions of that sequence that have not been recomputed are discarded.
   Result<bool> prepare(const ShouldContinue &shouldContinue);
-  /// Called between kernels of the model. It may queue and run rows of sequences that have none in
-  /// the call, and rewind these sequences.
-  using BetweenKernels = std::function<void()>;
-  /// Whether decode can call a function between kernels: not if several ranks run the program.
-  bool canInterrupt() const { return !model.isLeader(); }
+  /// Called before each kernel of a call of the model. It may queue and run rows of sequences that
+  /// have none in the call, draft after and rewind these sequences, and take checkpoints of them.
+  /// It must not throw, and its own calls of decode cannot be interrupted.
+  using BeforeKernels = std::function<void()>;
+  /// Whether decode can call a function before kernels: not if several ranks run the program, or
+  /// while a profile is recorded.
+  bool canInterrupt() const { return !model.isLeader() && !model.runtime().profile(); }
   /// Runs the queued rows, prepared or not. The logits, f32[outputs, vocab] in the order of the
-  /// rows that requested them, are valid until the next run; those of a run between kernels until
-  /// the next one there.
-  Result<std::span<const float>> decode(const BetweenKernels &betweenKernels = {});
+  /// rows that requested them, are valid until the next run; a run within `beforeKernels` only
+  /// invalidates those of the one before it there.
+  Result<std::span<const float>> decode(const BeforeKernels &beforeKernels = {});
 
 private:
   /// The history of a sequence, for models whose rope frequencies depend on the sequence length.
@@ -209,7 +211,7 @@ private:
   std::vector<Memory> caches;
   std::vector<std::vector<int64_t>> cacheShapes; ///< with run-time sizes
   std::unique_ptr<StateCheckpoints> checkpoints;
-  /// The memory of a call of the model: calls between kernels of another call have their own.
+  /// The memory of a call of the model: calls that interrupt another one have their own.
   struct Buffers {
     Memory scratch, logits, hidden;
   };

@@ -38,6 +38,32 @@ TEST(PromptBudgetTest, PromptsTakeAboutTheTimeOfDecoding) {
   EXPECT_EQ(settled(0, 1e-6, 4, 1), maxRows);
 }
 
+TEST(PromptBudgetTest, TheTimeOfPromptsFollowsThatOfDecoding) {
+  PromptBudget budget(maxRows);
+  EXPECT_EQ(budget.seconds(3, 1), 0) << "not known";
+  budget.addDecode(3, .01);
+  EXPECT_NEAR(budget.seconds(3, 1), .008, 1e-9);
+  EXPECT_NEAR(budget.seconds(3, 6), .016, 1e-9);
+  EXPECT_NEAR(budget.seconds(3, 60), .032, 1e-9);
+  EXPECT_EQ(budget.seconds(0, 1), 0);
+}
+
+/// The rows of a call that is interrupted, at a speed.
+int64_t interruptibleRows(int64_t perSecond, int64_t maxRows) {
+  PromptBudget budget(maxRows);
+  budget.addPrompt(perSecond, 1);
+  return budget.interruptibleRows();
+}
+
+TEST(PromptBudgetTest, InterruptedCallsTakeAQuarterOfASecond) {
+  constexpr int64_t min = PromptBudget::minInterruptibleRows;
+  EXPECT_EQ(PromptBudget(maxRows).interruptibleRows(), min) << "not known";
+  EXPECT_EQ(interruptibleRows(4 * (3 * min + 7), maxRows), 3 * min);
+  EXPECT_EQ(interruptibleRows(1, maxRows), min);
+  EXPECT_EQ(interruptibleRows(1 << 20, maxRows), maxRows);
+  EXPECT_EQ(interruptibleRows(1 << 20, 5), 5);
+}
+
 TEST(PromptBudgetTest, SlowPromptsGetTheMinimum) {
   EXPECT_EQ(settled(.02, .001, 4, 1), PromptBudget::minRows);
 }

@@ -45,7 +45,7 @@ protected:
 TEST_P(ConcurrencyTest, ConcurrentRequestsChangeNoToken) {
   std::mt19937 random(static_cast<unsigned>(GetParam()));
   std::set<Finish> seen;
-  int64_t accepted = 0, rejected = 0, joined = 0;
+  int64_t accepted = 0, rejected = 0, joined = 0, interruptions = 0;
   for (int round = 0; round < 150; ++round) {
     Scheduler::Options options{.slots = 1 + static_cast<int64_t>(random() % 4),
                                .promptRows = 1 + static_cast<int64_t>(random() % 16),
@@ -76,6 +76,7 @@ TEST_P(ConcurrencyTest, ConcurrentRequestsChangeNoToken) {
     accepted += totals.accepted;
     rejected += totals.drafted - totals.accepted;
     joined += totals.joinedTokens;
+    interruptions += totals.interruptions;
     for (Sent &each : sent) {
       ASSERT_TRUE(each.recorder.result);
       const RequestResult &result = *each.recorder.result;
@@ -97,6 +98,7 @@ TEST_P(ConcurrencyTest, ConcurrentRequestsChangeNoToken) {
   EXPECT_GT(accepted, 50);
   EXPECT_GT(rejected, 50);
   EXPECT_EQ(joined > 50, !model->manifest().dependsOnRole) << joined;
+  EXPECT_GT(interruptions, 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ConcurrencyTest, testing::Range(0, 4), [](const auto &info) {

@@ -137,12 +137,12 @@ int main(int argc, char **argv) {
                                   randomTokens(first.manifest(), random, 1 + random() % 40)));
     alone.push_back(answerAlone(first, requests[i]));
   }
-  int64_t compared = 0, canceled = 0, reused = 0, joined = 0;
+  int64_t compared = 0, canceled = 0, reused = 0, joined = 0, interruptions = 0;
   // What a few schedules cover is a matter of luck, and of time: more follow if it is not enough.
   const int64_t wanted = std::atoi(argv[3]), max = 20 * wanted;
   auto isEnough = [&] {
     return compared > 100 * wanted && canceled > 0 && reused > 10 * wanted &&
-           (joined > 10 * wanted || first.manifest().dependsOnRole);
+           (first.manifest().dependsOnRole ? interruptions : joined) > 10 * wanted;
   };
   for (int64_t round = 0; round < wanted || (round < max && !isEnough()); ++round) {
     Scheduler::Options options = randomOptions(random);
@@ -172,6 +172,7 @@ int main(int argc, char **argv) {
         scheduler->cancel(sent[random() % sent.size()].id);
     } while (scheduler->step() || sent.size() < count);
     joined += scheduler->totals().joinedTokens;
+    interruptions += scheduler->totals().interruptions;
     for (const Sent &each : sent) {
       const Answer &expected = alone[each.request];
       bool cut = each.answer.finish == Finish::Canceled;
@@ -194,7 +195,9 @@ int main(int argc, char **argv) {
     }
   }
   std::printf("%lld tokens compared, %lld requests canceled, %lld tokens of second turns cached, "
-              "%lld tokens of prompts computed in calls that decode\n",
+              "%lld tokens of prompts computed in calls that decode, %lld calls for prompts "
+              "interrupted to decode\n",
               static_cast<long long>(compared), static_cast<long long>(canceled),
-              static_cast<long long>(reused), static_cast<long long>(joined));
+              static_cast<long long>(reused), static_cast<long long>(joined),
+              static_cast<long long>(interruptions));
 }
