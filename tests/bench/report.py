@@ -93,12 +93,11 @@ def quality_markdown(case):
     """A line for each engine, whose reference is the same weights in f32, computed by that engine; or for each quoted model."""
     lines = []
     for name, found in (case["quality"] or {}).items():
-        if "failed" in found:
-            lines.append(f"- KL divergence of {name} from its reference in f32: failed: {found['failed']}")
-        elif case.get("quoted"):
+        if case.get("quoted"):
             lines.append(f"- KL divergence of this format in the model {name}: {divergences(found)} ({case['quoted']})")
         else:
-            lines.append(f"- KL divergence of {name} from its reference in f32: {divergences(found)}")
+            text = f"failed: {found['failed']}" if "failed" in found else divergences(found)
+            lines.append(f"- KL divergence of {name} from its reference in f32: {text}")
     return lines
 
 
@@ -131,7 +130,7 @@ def conditions(report):
     return (f"`{report['command']}`, commit {report['commit']}: {machine['cpu']}, {machine['processors']} processors, {settings['threads']} "
             f"threads; medians of {settings['pairs']} alternating rounds (minimum - maximum). A ratio is the median of the ratios of all "
             "rounds; `better` is the ratio to the fastest peer in each round. `share` is the share of the memory bandwidth, or "
-            "for prefill the share of the processor's peak during matmuls, in a process of its own. Goals are compared with medians.")
+            "for prefill the share of the processor's peak during matmuls, measured in a separate run. Goals are compared with medians.")
 
 
 def brief(report):

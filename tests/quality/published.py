@@ -112,9 +112,9 @@ def costs(kind, runs=None):
     return result
 
 
-def source(runs=None):
+def source():
     """Where the figures come from, for a sentence about them."""
-    return "those of docs/quality.json: " + ", ".join(run["mica"] for run in runs or read())
+    return "those of docs/quality.json: " + ", ".join(run["mica"] for run in read())
 
 
 def figures_of(name, format, rows, runs=None):

@@ -18,12 +18,11 @@ struct CpuRuntime::Calls {
                      int64_t k, int64_t lda, int64_t ldc, int32_t format, int32_t accumulate) {
     MatmulShape shape{m, n, k, lda, ldc, static_cast<MatmulFormat>(format), accumulate != 0};
     Matmul &matmul = of(runtime).matmul();
-    CallObserver *profile = of(runtime).profile();
-    if (!profile)
-      of(runtime).beforeKernel();
-    Status done = profile ? profile->product(shape, [&] { return matmul.run(shape, a, w, c); })
-                          : matmul.run(shape, a, w, c);
-    require(done);
+    auto multiply = [&] { return matmul.run(shape, a, w, c); };
+    if (CallObserver *profile = of(runtime).profile()) [[unlikely]]
+      return require(profile->product(shape, multiply));
+    of(runtime).beforeKernel();
+    require(multiply());
   }
 
   static void probe(void *runtime, const char *name, int64_t nameBytes, int64_t layer,

@@ -2,11 +2,10 @@
 //
 // Computing rows of prompts delays the texts that are decoded by the time of those rows. The budget
 // gives prompts about the time that decoding takes, so that the time between two tokens at most
-// about doubles. If more slots compute prompts than decode, prompts get up to four
-// times that time: otherwise most slots would wait for their prompts, and steps that read all
-// weights would decode for one or two requests. Requests that wait for a slot have no influence,
-// however many there are: more time for prompts then made steps longer, but hardly increased
-// throughput.
+// about doubles. If more slots compute prompts than decode, prompts get up to four times that time:
+// otherwise most slots would wait for their prompts, and steps that read all weights would decode
+// for one or two requests. Requests that wait for a slot have no influence, however many there are:
+// more time for prompts then made steps longer, but hardly increased throughput.
 //
 // A call for prompts that is interrupted to decode can have many rows, and reads the weights once
 // for all of them. Calls of several ranks cannot be interrupted: they have as many rows as take the

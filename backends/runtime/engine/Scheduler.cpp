@@ -348,7 +348,7 @@ int64_t Scheduler::runInterruptible(size_t numPrompts) {
   Clock::time_point decoded = Clock::now(), before = decoded;
   double longest = 0; // time between two kernels
   std::exception_ptr failure;
-  int64_t computed = run([&] {
+  int64_t computed = runPrepared([&] {
     Clock::time_point now = Clock::now();
     auto secondsFrom = [&](Clock::time_point time) {
       return std::chrono::duration<double>(now - time).count();
@@ -584,9 +584,10 @@ bool Scheduler::prepare() {
 }
 
 /// Computes the queued rows and passes on their logits. Returns the number of rows.
-int64_t Scheduler::run(const Session::BeforeKernels &beforeKernels) {
-  if (!prepare())
-    return 0;
+int64_t Scheduler::run() { return prepare() ? runPrepared({}) : 0; }
+
+/// The same for rows that have been prepared. `beforeKernels`: see Session::decode.
+int64_t Scheduler::runPrepared(const Session::BeforeKernels &beforeKernels) {
   std::vector<Row> computed = std::exchange(rows, {}); // the function may queue others
   auto setBusy = [&](bool busy) {
     for (const Row &row : computed)

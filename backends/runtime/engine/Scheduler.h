@@ -5,8 +5,8 @@
 //
 // If the arithmetic of a row depends on the role of its position, prefill or decode (RowRole.h),
 // the two never share a call of the model, but a call for prompts may be interrupted to decode
-// (PromptBudget.h). The results of a row do not depend on the other rows of
-// its call, so a text does not depend on other requests.
+// (PromptBudget.h). The results of a row do not depend on the other rows of its call, so a text
+// does not depend on other requests.
 //
 // For the same reason a text does not depend on the state of the cache: if the arithmetic depends
 // on the role, a prompt reuses only positions that were computed in prefill. The answer to an
@@ -139,7 +139,8 @@ private:
   bool queue(const Row &row);
   bool rewind(size_t slot, int64_t length);
   bool prepare();
-  int64_t run(const Session::BeforeKernels &beforeKernels = {});
+  int64_t run();
+  int64_t runPrepared(const Session::BeforeKernels &beforeKernels);
   void notifyListeners(const std::vector<Row> &computed, std::span<const float> logits);
   bool choose(const Row &row, std::span<const float> logits);
   bool accept(size_t slot, int32_t token, std::span<const float> logits, int64_t numDrafts);

@@ -1,3 +1,4 @@
+#include "backends/runtime/profile/Profile.h"
 #include "tests/unit/backends/runtime/engine/SchedulerFixture.h"
 
 #include <algorithm>
@@ -303,6 +304,30 @@ TEST_F(SchedulerTest, RequestsComeFromOtherThreads) {
 Request withLimitedGaps(Request request) {
   request.limitGaps = true;
   return request;
+}
+
+// A call that cannot be interrupted, here since a profile is recorded. Before anything is known
+// about times, a prompt gets the minimum beside a text that is decoded.
+TEST_F(SchedulerTest, LimitsPromptsBesideDecoding) {
+  Profile profile([&](const char *name) { return model->symbol(name); }, model->runtime(), false);
+  profile.start();
+  constexpr size_t min = PromptBudget::minRows, max = 2 * min;
+  open({.slots = 3, .promptRows = max, .promptsShareCalls = true});
+  std::deque<Recorder> recorders(3);
+  submit(withLimitedGaps(request({1, 2}, 9)), recorders[0]);
+  scheduler->step();
+  submit(request(Tokens(min + 4, 5), 1), recorders[1]);
+  submit(request({4, 3}, 1), recorders[2]);
+  fakeCalls.clear();
+  scheduler->step();
+  ASSERT_EQ(fakeCalls.size(), 2) << "a step decodes, and computes all prompts in one call";
+  EXPECT_EQ(fakeCalls[0].rows.size(), 1);
+  EXPECT_EQ(fakeCalls[1].rows.size(), min);
+  finishAll();
+  for (const FakeCall &call : fakeCalls)
+    EXPECT_LE(call.rows.size(), max);
+  EXPECT_EQ(scheduler->totals().interruptions, 0);
+  profile.stop();
 }
 
 TEST_F(SchedulerTest, PromptsJoinTheCallThatDecodes) {
