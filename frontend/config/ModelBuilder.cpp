@@ -291,15 +291,15 @@ llvm::Expected<LayerType> ModelBuilder::buildLayerType(int64_t layer) const {
   if (layers.usesSlidingWindow(layer))
     kind.name += "_sliding";
   if (layers.mixerOf(layer) == Mixer::ShortConv) {
-    kind.conv = ShortConvConfig{*h.convTaps, h.convBias.value_or(false)};
+    kind.stateMixer = ShortConvConfig{*h.convTaps, h.convBias.value_or(false)};
     kind.name += "_conv";
   }
   if (layers.mixerOf(layer) == Mixer::Mamba) {
-    kind.mamba = mamba();
+    kind.stateMixer = mamba();
     kind.name += (separator + "mamba").str();
   }
   if (layers.mixerOf(layer) == Mixer::DeltaNet) {
-    kind.delta = deltaNet();
+    kind.stateMixer = deltaNet();
     kind.name += (separator + "delta").str();
   }
   if (layers.sharesCache(layer))

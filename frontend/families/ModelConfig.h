@@ -184,14 +184,19 @@ struct LayerType {
   std::string name;          ///< "dense", "sparse_sliding", ...: the layer function's name
   AttentionConfig attention; ///< for types without attention, that of the other layers
   std::variant<DenseConfig, SparseConfig, std::monostate> ffn; ///< monostate: none
-  std::optional<ShortConvConfig> conv = std::nullopt;          ///< in place of attention
-  std::optional<MambaConfig> mamba = std::nullopt;             ///< in place or beside
-  std::optional<DeltaNetConfig> delta = std::nullopt;          ///< in place of attention
-  std::optional<PerLayerConfig> perLayer = std::nullopt;       ///< after the feed-forward network
+  /// In place of attention, or beside it (MambaConfig::parallelToAttention). monostate: none.
+  std::variant<std::monostate, ShortConvConfig, MambaConfig, DeltaNetConfig> stateMixer = {};
+  std::optional<PerLayerConfig> perLayer = std::nullopt; ///< after the feed-forward network
   bool mixes = true; ///< false: the layer has a feed-forward network only
 
+  /// Null if the layer has another mixer.
+  template <typename Config> const Config *mixer() const {
+    return std::get_if<Config>(&stateMixer);
+  }
+  bool hasStateMixer() const { return !std::holds_alternative<std::monostate>(stateMixer); }
   bool hasAttention() const {
-    return mixes && !conv && !delta && (!mamba || mamba->parallelToAttention);
+    const auto *mamba = mixer<MambaConfig>();
+    return mixes && (!hasStateMixer() || (mamba && mamba->parallelToAttention));
   }
 };
 

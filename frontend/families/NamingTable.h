@@ -9,6 +9,12 @@ namespace mica {
 /// The order of queries, keys and values in a fused tensor: concatenated, or head by head.
 enum class QkvOrder { Consecutive, PerHead };
 
+/// Names of the modules of a multi-token prediction head. Those of its only layer are relative to
+/// `layers`.0, all tensors begin with `prefix`.
+struct MtpModules {
+  llvm::StringLiteral prefix, layers, combine, embeddingNorm, hiddenNorm, finalNorm;
+};
+
 /// Names of modules; a tensor has its module's name followed by ".weight" or ".bias". Modules of
 /// layers are relative to `layers`.N, the three matrices of an expert to the expert. In `expert`
 /// and `sharedExpert`, the star is the index of the expert; a `sharedExpert` without a star is the
@@ -65,7 +71,8 @@ struct NamingTable {
   bool stackedTransposed = false; ///< the matrices are stored as [E, K, N]
   bool gateUpInterleaved = true;
   QkvOrder qkvOrder = QkvOrder::Consecutive;
-  bool transposed = false; ///< matrices of layers are stored as [K, N]
+  bool transposed = false;         ///< matrices of layers are stored as [K, N]
+  const MtpModules *mtp = nullptr; ///< null if the family has no supported head
 
   /// The prefix of the base model (all modules except lm_head); empty if there is none. Files saved
   /// from the base model alone have names without it.

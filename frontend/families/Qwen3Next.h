@@ -7,7 +7,17 @@
 
 namespace mica {
 
-/// The names of gated delta nets in layers that may have attention instead.
+inline constexpr MtpModules mtpModules = {
+    .prefix = "mtp.",
+    .layers = "mtp.layers",
+    .combine = "mtp.fc",
+    .embeddingNorm = "mtp.pre_fc_norm_embedding",
+    .hiddenNorm = "mtp.pre_fc_norm_hidden",
+    .finalNorm = "mtp.norm",
+};
+
+/// The names of gated delta nets in layers that may have attention instead, and of the multi-token
+/// prediction head.
 constexpr void nameDeltaNet(NamingTable &names) {
   names.conv = "linear_attn.conv1d";
   names.deltaQkv = "linear_attn.in_proj_qkv";
@@ -18,6 +28,7 @@ constexpr void nameDeltaNet(NamingTable &names) {
   names.deltaOut = "linear_attn.out_proj";
   names.timeStepBias = "linear_attn.dt_bias";
   names.rates = "linear_attn.A_log";
+  names.mtp = &mtpModules;
 }
 
 /// The keys of gated delta nets, and of the attention between them.

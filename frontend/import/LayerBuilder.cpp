@@ -29,21 +29,24 @@ private:
 };
 
 Value LayerBuilder::buildMixer(Value x) {
-  if (kind.mamba && kind.hasAttention()) {
-    Value scanned = buildMamba(*this, x);
-    return AddOp::create(builder, mixerLocation(), scanned, buildAttention(*this, x));
-  }
-  return kind.conv    ? buildShortConv(*this, x)
-         : kind.mamba ? buildMamba(*this, x)
-         : kind.delta ? buildDeltaNet(*this, x)
-                      : buildAttention(*this, x);
+  Value mixed = std::visit(
+      llvm::makeVisitor([](std::monostate) { return Value(); },
+                        [&](const ShortConvConfig &) { return buildShortConv(*this, x); },
+                        [&](const MambaConfig &) { return buildMamba(*this, x); },
+                        [&](const DeltaNetConfig &) { return buildDeltaNet(*this, x); }),
+      kind.stateMixer);
+  if (!kind.hasAttention())
+    return mixed;
+  Value attended = buildAttention(*this, x);
+  return mixed ? AddOp::create(builder, mixerLocation(), mixed, attended).getResult() : attended;
 }
 
 Location LayerBuilder::mixerLocation() const {
-  return kind.conv    ? at(names.convOut)
-         : kind.mamba ? at(names.mambaOut)
-         : kind.delta ? at(names.deltaOut)
-                      : at(attentionModule());
+  return std::visit(llvm::makeVisitor([&](std::monostate) { return at(attentionModule()); },
+                                      [&](const ShortConvConfig &) { return at(names.convOut); },
+                                      [&](const MambaConfig &) { return at(names.mambaOut); },
+                                      [&](const DeltaNetConfig &) { return at(names.deltaOut); }),
+                    kind.stateMixer);
 }
 
 /// Adds the result of a block to the stream, after its norm and multiplier.

@@ -37,26 +37,28 @@ static constexpr LayerState kAttentionStates[] = {
 static constexpr LayerState kMambaStates[] = {
     {kConvState,
      [](Context context, Kind kind, int64_t layers, int64_t) {
-       return inputsType(context, layers, kind.mamba->channels(), kind.mamba->taps);
+       const auto &mamba = *kind.mixer<MambaConfig>();
+       return inputsType(context, layers, mamba.channels(), mamba.taps);
      }},
     {kRecurrentState, [](Context context, Kind kind, int64_t layers, int64_t) {
-       return scanType(context, layers, kind.mamba->heads, kind.mamba->stateDim,
-                       kind.mamba->headDim);
+       const auto &mamba = *kind.mixer<MambaConfig>();
+       return scanType(context, layers, mamba.heads, mamba.stateDim, mamba.headDim);
      }}};
 
 static constexpr LayerState kDeltaNetStates[] = {
     {kConvState,
      [](Context context, Kind kind, int64_t layers, int64_t) {
-       return inputsType(context, layers, kind.delta->channels(), kind.delta->taps);
+       const auto &delta = *kind.mixer<DeltaNetConfig>();
+       return inputsType(context, layers, delta.channels(), delta.taps);
      }},
     {kRecurrentState, [](Context context, Kind kind, int64_t layers, int64_t) {
-       return scanType(context, layers, kind.delta->valueHeads, kind.delta->keyDim,
-                       kind.delta->valueDim);
+       const auto &delta = *kind.mixer<DeltaNetConfig>();
+       return scanType(context, layers, delta.valueHeads, delta.keyDim, delta.valueDim);
      }}};
 
 static constexpr LayerState kConvStates[] = {
     {kConvState, [](Context context, Kind kind, int64_t layers, int64_t hidden) {
-       return inputsType(context, layers, hidden, kind.conv->taps);
+       return inputsType(context, layers, hidden, kind.mixer<ShortConvConfig>()->taps);
      }}};
 
 llvm::SmallVector<LayerState, 4> layerStates(const LayerType &kind) {
@@ -65,12 +67,14 @@ llvm::SmallVector<LayerState, 4> layerStates(const LayerType &kind) {
     llvm::append_range(states, kAttentionStates);
   if (!kind.mixes)
     return states;
-  if (kind.conv)
-    llvm::append_range(states, kConvStates);
-  else if (kind.mamba)
-    llvm::append_range(states, kMambaStates);
-  else if (kind.delta)
-    llvm::append_range(states, kDeltaNetStates);
+  using States = llvm::ArrayRef<LayerState>;
+  llvm::append_range(
+      states,
+      std::visit(llvm::makeVisitor([](std::monostate) { return States(); },
+                                   [](const ShortConvConfig &) { return States(kConvStates); },
+                                   [](const MambaConfig &) { return States(kMambaStates); },
+                                   [](const DeltaNetConfig &) { return States(kDeltaNetStates); }),
+                 kind.stateMixer));
   return states;
 }
 

@@ -61,14 +61,21 @@ private:
   };
   static decltype(StateGroup::shape) stateShapeOf(const LayerType &kind) {
     const AttentionConfig &a = kind.attention;
-    if (kind.conv)
-      return {"conv", kind.conv->taps, 0, 0, 0};
-    // If a layer has both, all layers do.
-    if (const std::optional<MambaConfig> &m = kind.mamba)
-      return {"mamba", m->taps, m->channels(), m->heads, m->stateDim};
-    if (const std::optional<DeltaNetConfig> &d = kind.delta)
-      return {"delta", d->taps, d->channels(), d->valueHeads, d->keyDim};
-    return {"attention", a.kvHeads, a.headDim, a.valueDim, a.window.value_or(0)};
+    using Shape = decltype(StateGroup::shape);
+    return std::visit(llvm::makeVisitor(
+                          [&](std::monostate) {
+                            return Shape("attention", a.kvHeads, a.headDim, a.valueDim,
+                                         a.window.value_or(0));
+                          },
+                          [](const ShortConvConfig &c) { return Shape("conv", c.taps, 0, 0, 0); },
+                          // If a layer has attention beside it, all layers do.
+                          [](const MambaConfig &m) {
+                            return Shape("mamba", m.taps, m.channels(), m.heads, m.stateDim);
+                          },
+                          [](const DeltaNetConfig &d) {
+                            return Shape("delta", d.taps, d.channels(), d.valueHeads, d.keyDim);
+                          }),
+                      kind.stateMixer);
   }
   const LayerType &layerTypeOf(size_t layer) const { return model.layerTypes[model.layers[layer]]; }
   StateGroup &groupOf(const LayerType &kind);
@@ -393,9 +400,10 @@ void ModelImporter::buildMain() {
 /// which the head may continue. Other states are returned as they are.
 void ModelImporter::buildDraft() {
   const MtpWeights &mtp = *plan.mtp;
+  const MtpModules &modules = *model.names->mtp;
   const LayerType &kind = *mtpLayerType(model);
   NamingTable names = *model.names;
-  names.layers = kMtpLayers;
+  names.layers = modules.layers;
   ModelConfig head = model;
   head.names = &names;
   StringAttr role = builder.getStringAttr(kDraftRole);
@@ -417,11 +425,11 @@ void ModelImporter::buildDraft() {
   };
   Value ofEmbedding = projected(embed(signature, table), mtp.embeddingNorm, mtp.ofEmbedding);
   Value ofHidden = projected(signature.hidden(), mtp.hiddenNorm, mtp.ofHidden);
-  Value x = AddOp::create(builder, at(kMtpFc), ofEmbedding, ofHidden);
+  Value x = AddOp::create(builder, at(modules.combine), ofEmbedding, ofHidden);
   llvm::SmallVector<Value> returned = llvm::to_vector_of<Value>(signature.states());
   size_t numStates = layerStates(kind).size();
   auto own = llvm::MutableArrayRef(returned).take_back(numStates);
-  Location loc = at((kMtpLayers + ".0").str());
+  Location loc = at((modules.layers + ".0").str());
   llvm::StringMap<Value> given{
       {"x", x},
       {"layer", arith::ConstantIndexOp::create(builder, loc, model.layers.size())},

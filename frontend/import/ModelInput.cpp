@@ -147,12 +147,12 @@ static llvm::Error checkMtp(const ModelInput &input, const ModelConfig &model) {
                       "--keep-mtp: multi-token prediction (MTP) is not supported with a rope that "
                       "depends on the length",
                       hint);
-  if (input.weights && !input.weights->find((kMtpFc + ".weight").str()))
+  if (input.weights && !input.weights->find((model.names->mtp->combine + ".weight").str()))
     return inputError(
         input.folder,
         "--keep-mtp: the weights have no multi-token prediction (MTP) head, which has a "
         "tensor " +
-            inQuotes((kMtpFc + ".weight").str()),
+            inQuotes((model.names->mtp->combine + ".weight").str()),
         hint);
   return llvm::Error::success();
 }

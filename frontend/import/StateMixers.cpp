@@ -55,7 +55,7 @@ Value MixerBuilder::decay(Value &steps) {
 
 /// The inputs of the convolution, scaled by the multipliers of x, B and C.
 Value MixerBuilder::scaledParts(Value inputs) {
-  const MambaConfig &m = *kind.mamba;
+  const MambaConfig &m = *kind.mixer<MambaConfig>();
   llvm::ArrayRef<double> factors = llvm::ArrayRef(m.multipliers).slice(1, 3);
   Location loc = at(names.mambaIn + "_xbc");
   if (llvm::all_equal(factors))
@@ -69,7 +69,7 @@ Value MixerBuilder::scaledParts(Value inputs) {
 /// is linear attention with C for q, B for k and dt x for v. The norm may precede the gate or be
 /// absent.
 Value MixerBuilder::mamba(Value x) {
-  const MambaConfig &m = *kind.mamba;
+  const MambaConfig &m = *kind.mixer<MambaConfig>();
   std::string in = names.mambaIn.str();
   x = buildScale(builder, at(in), x, m.inMultiplier);
   Value gate = linear(x, in + "_gate"), inputs = linear(x, in + "_xbc"), dt = linear(x, in + "_dt");
@@ -125,7 +125,7 @@ Value MixerBuilder::repeated(Value heads, int64_t times) {
 /// out(silu(gate) * norm(scan)), where queries, keys and values are results of a convolution, and
 /// the scan is linear attention with the delta rule on L2-normalized queries and keys.
 Value MixerBuilder::deltaNet(Value x) {
-  const DeltaNetConfig &d = *kind.delta;
+  const DeltaNetConfig &d = *kind.mixer<DeltaNetConfig>();
   Value inputs = linear(x, names.deltaQkv), gate = linear(x, names.deltaGate);
   Value beta = linear(x, names.deltaBeta), steps = linear(x, names.deltaStep);
   Location loc = at(names.conv);

@@ -137,7 +137,7 @@ llvm::Expected<IgnoredTensor> Matcher::classifyUnexpectedTensor(const TensorInfo
   if (isOfSharedCache(tensor.name))
     return IgnoredTensor{tensor.name,
                          "has no effect: the layer reads keys and values of an earlier one"};
-  if (plan.mtp && llvm::StringRef(tensor.name).starts_with("mtp."))
+  if (plan.mtp && llvm::StringRef(tensor.name).starts_with(model.names->mtp->prefix))
     return inputError(weights.pathOf(tensor),
                       "tensor " + inQuotes(tensor.name) + " " + shown(tensor.shape) +
                           " belongs to a multi-token prediction (MTP) head with several layers or "

@@ -258,12 +258,11 @@ void LayerLister::deltaNet(const DeltaNetConfig &delta) {
 void LayerLister::attention() {
   const AttentionConfig &a = kind.attention;
   blockNorms(names.attentionNorm, names.postAttentionNorm, [&] {
-    if (kind.conv)
-      return conv(*kind.conv);
-    if (kind.mamba)
-      mamba(*kind.mamba);
-    if (kind.delta)
-      deltaNet(*kind.delta);
+    std::visit(llvm::makeVisitor([](std::monostate) {},
+                                 [&](const ShortConvConfig &config) { conv(config); },
+                                 [&](const MambaConfig &config) { mamba(config); },
+                                 [&](const DeltaNetConfig &config) { deltaNet(config); }),
+               kind.stateMixer);
     if (!kind.hasAttention())
       return;
     if (a.latent) {
@@ -437,10 +436,10 @@ std::vector<LayerWeight> layerWeights(const ModelConfig &model, const LayerType 
 }
 
 const LayerType *mtpLayerType(const ModelConfig &model) {
-  if (llvm::none_of(model.layerTypes, [](const LayerType &kind) { return kind.delta.has_value(); }))
+  if (!model.names->mtp)
     return nullptr;
   for (unsigned kind : llvm::reverse(model.layers))
-    if (model.layerTypes[kind].hasAttention() && !model.layerTypes[kind].delta)
+    if (model.layerTypes[kind].hasAttention() && !model.layerTypes[kind].hasStateMixer())
       return &model.layerTypes[kind];
   return nullptr;
 }
@@ -448,10 +447,11 @@ const LayerType *mtpLayerType(const ModelConfig &model) {
 /// The matrix is [C, 2 C]; its columns for the embedding are the first ones.
 static MtpWeights planMtp(const ModelConfig &model) {
   int64_t hidden = model.hidden;
+  const MtpModules &names = *model.names->mtp;
   auto norm = [&](llvm::StringRef module) { return plan(module, {".weight", {hidden}}); };
   auto half = [&](llvm::StringRef name, int64_t first) {
     LayerWeight weight{(name + ".weight").str(), {hidden, hidden}};
-    weight.source = TensorPart{.tensor = (kMtpFc + ".weight").str(),
+    weight.source = TensorPart{.tensor = (names.combine + ".weight").str(),
                                .transposed = true,
                                .first = first,
                                .last = first + hidden,
@@ -459,14 +459,14 @@ static MtpWeights planMtp(const ModelConfig &model) {
                                .asColumns = true};
     return plan("", weight);
   };
-  MtpWeights result{.embeddingNorm = norm(kMtpEmbeddingNorm),
-                    .hiddenNorm = norm(kMtpHiddenNorm),
-                    .ofEmbedding = half((kMtpFc + "_embedding").str(), 0),
-                    .ofHidden = half((kMtpFc + "_hidden").str(), hidden),
+  MtpWeights result{.embeddingNorm = norm(names.embeddingNorm),
+                    .hiddenNorm = norm(names.hiddenNorm),
+                    .ofEmbedding = half((names.combine + "_embedding").str(), 0),
+                    .ofHidden = half((names.combine + "_hidden").str(), hidden),
                     .layer = {},
-                    .finalNorm = norm(kMtpFinalNorm)};
+                    .finalNorm = norm(names.finalNorm)};
   for (const LayerWeight &weight : layerWeights(model, *mtpLayerType(model)))
-    result.layer.push_back(plan(kMtpLayers + ".0.", weight));
+    result.layer.push_back(plan(names.layers + ".0.", weight));
   return result;
 }
 

@@ -83,15 +83,9 @@ struct WeightPlan {
   std::optional<MtpWeights> mtp;                  ///< present if it is kept
 };
 
-/// The layer type of the multi-token prediction head, which is the model's last one with attention;
-/// null for families whose heads are not supported.
+/// The layer type of the multi-token prediction head: the model's last one whose layers only mix by
+/// attention. Null if there is none, or if the family's heads are not supported (NamingTable::mtp).
 const LayerType *mtpLayerType(const ModelConfig &model);
-
-/// The names of the modules of the multi-token prediction head.
-inline constexpr llvm::StringLiteral kMtpLayers = "mtp.layers", kMtpFc = "mtp.fc",
-                                     kMtpEmbeddingNorm = "mtp.pre_fc_norm_embedding",
-                                     kMtpHiddenNorm = "mtp.pre_fc_norm_hidden",
-                                     kMtpFinalNorm = "mtp.norm";
 
 /// With MtpHead::Kept, the model must have an mtpLayerType.
 WeightPlan planWeights(const ModelConfig &model, MtpHead mtp = MtpHead::LeftOut);

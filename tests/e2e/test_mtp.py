@@ -16,7 +16,8 @@ from test_serve import Server
 sys.path.insert(0, str(GOLDENS))
 import make_mtp_goldens as reference  # noqa: E402
 
-FOLDER = GOLDENS / "mtp/qwen3-5"
+HEADS = {path.name: path for path in sorted((GOLDENS / "mtp").iterdir())}
+FOLDER = HEADS["qwen3-5"]
 GOLDEN = json.loads((FOLDER / "golden.json").read_text())
 
 
@@ -53,6 +54,31 @@ def counted(built, prompts, n, *arguments):
     return [s["tokens"] for s in done["sequences"]], done.get("mtp")
 
 
+@harness.for_each(list(HEADS), "drafts")
+class Families(Case):
+    def drafts(self, name):
+        """Drafts do not change the text, and the number of accepted ones is that of the reference's drafts."""
+        golden = json.loads((HEADS[name] / "golden.json").read_text())
+        built = program(HEADS[name], "--keep-mtp", "--weights", "f32")
+        greedy = golden["greedy"]
+        text, mtp = counted(built, [golden["prompt"]], len(greedy), "--mtp", 3)
+        self.assertEqual(text[0], greedy)
+        made, drafted, accepted, calls = 1, 0, 0, 0
+        while made < len(greedy):
+            draft = golden["drafts"][made - 1][: len(greedy) - made - 1]
+            right = 0
+            while right < len(draft) and draft[right] == greedy[made + right]:
+                right += 1
+            drafted, accepted, calls, made = drafted + len(draft), accepted + right, calls + 1, made + right + 1
+        self.assertEqual(mtp, {"drafted": drafted, "accepted": accepted, "calls": calls})
+        for weights in ("int8", "int4"):
+            built = program(HEADS[name], "--keep-mtp", "--weights", weights)
+            plain, rows = built.generate([golden["prompt"]], 30)
+            drafted, same = built.generate([golden["prompt"]], 30, "--mtp", 3)
+            self.assertEqual(drafted, plain, weights)
+            self.assertTrue(np.array_equal(same[0], rows[0]), f"logits to the bit, {weights}")
+
+
 @harness.for_each(["f32", "bf16", "int8", "int4", "f32_int8"], "same_text")
 class Mtp(Case):
     def same_text(self, weights_kv):
@@ -67,21 +93,6 @@ class Mtp(Case):
         without, _ = program(FOLDER, "--weights", weights, *(("--kv", *kv) if kv else ())).generate([GOLDEN["prompt"]], 30)
         with_head, _ = built.generate([GOLDEN["prompt"]], 30)
         self.assertEqual(with_head, without, "the head does not change the model")
-
-    def test_drafts_of_the_reference(self):
-        """The number of accepted tokens is that of the reference's drafts."""
-        built = program(FOLDER, "--keep-mtp", "--weights", "f32")
-        greedy = GOLDEN["greedy"]
-        text, mtp = counted(built, [GOLDEN["prompt"]], len(greedy), "--mtp", 3)
-        self.assertEqual(text[0], greedy)
-        made, drafted, accepted, calls = 1, 0, 0, 0
-        while made < len(greedy):
-            draft = GOLDEN["drafts"][made - 1][: len(greedy) - made - 1]
-            right = 0
-            while right < len(draft) and draft[right] == greedy[made + right]:
-                right += 1
-            drafted, accepted, calls, made = drafted + len(draft), accepted + right, calls + 1, made + right + 1
-        self.assertEqual(mtp, {"drafted": drafted, "accepted": accepted, "calls": calls})
 
     def test_right_drafts_are_accepted(self):
         folder = pathlib.Path(harness.folder("mtp")) / "predictable"

@@ -70,7 +70,7 @@ class Model:
         return self.rms(x) * (1 + self.weight(name))
 
     def linear(self, x, name):
-        return x @ self.weight(name).T
+        return x @ self.weight(name).T + self.tensors.get(name + ".bias", 0)
 
     def rotate(self, x):
         """x [T, heads, D]: the first dimensions rotate by their positions 0 to T - 1."""
@@ -98,6 +98,24 @@ class Model:
             out[:, h] = weights / weights.sum(-1, keepdims=True) @ v[:, g]
         return self.linear((out * sigmoid(gate)).reshape(count, heads * d), layer + "o_proj")
 
+    def delta_inputs(self, x, layer):
+        """What the convolution reads (queries, keys and values), the gate, and the inputs of beta and of the time step."""
+        if layer + "in_proj_qkv.weight" in self.tensors:
+            return tuple(self.linear(x, layer + "in_proj_" + part) for part in ("qkv", "z", "b", "a"))
+        # Qwen3-Next has the rows of each key head together.
+        c, count = self.config, len(x)
+        heads, dim = c["linear_num_key_heads"], c["linear_key_head_dim"]
+        repeat = c["linear_num_value_heads"] // heads
+        values = repeat * c["linear_value_head_dim"]
+
+        def of_heads(part, sizes):
+            rows = self.linear(x, layer + part).reshape(count, heads, sum(sizes))
+            return [piece.reshape(count, -1) for piece in np.split(rows, np.cumsum(sizes)[:-1], -1)]
+
+        q, k, v, z = of_heads("in_proj_qkvz", (dim, dim, values, values))
+        b, a = of_heads("in_proj_ba", (repeat, repeat))
+        return np.concatenate([q, k, v], -1), z, b, a
+
     def delta_net(self, x, layer):
         c = self.config
         heads_k, heads_v, dim_k, dim_v, taps = (
@@ -106,7 +124,8 @@ class Model:
         )
         count, keys = len(x), heads_k * dim_k
         filters = self.weight(layer + "conv1d")[:, 0]
-        padded = np.concatenate([np.zeros((taps - 1, len(filters))), self.linear(x, layer + "in_proj_qkv")])
+        inputs, z, b, a = self.delta_inputs(x, layer)
+        padded = np.concatenate([np.zeros((taps - 1, len(filters))), inputs])
         mixed = silu(sum(padded[i : i + count] * filters[:, i] for i in range(taps)))
         repeat = heads_v // heads_k
 
@@ -116,8 +135,8 @@ class Model:
 
         q, k = unit(mixed[:, :keys]) / math.sqrt(dim_k), unit(mixed[:, keys : 2 * keys])
         v = mixed[:, 2 * keys :].reshape(count, heads_v, dim_v)
-        beta = sigmoid(self.linear(x, layer + "in_proj_b"))
-        step = np.log1p(np.exp(self.linear(x, layer + "in_proj_a") + self.tensors[layer + "dt_bias"]))
+        beta = sigmoid(b)
+        step = np.log1p(np.exp(a + self.tensors[layer + "dt_bias"]))
         decay = np.exp(-np.exp(self.tensors[layer + "A_log"]) * step)
         state = np.zeros((heads_v, dim_k, dim_v))
         out = np.zeros((count, heads_v, dim_v))
@@ -126,15 +145,27 @@ class Model:
             error = (v[t] - np.einsum("hkv,hk->hv", state, k[t])) * beta[t][:, None]
             state += k[t][:, :, None] * error[:, None]
             out[t] = np.einsum("hkv,hk->hv", state, q[t])
-        gate = self.linear(x, layer + "in_proj_z").reshape(out.shape)
-        out = self.rms(out) * self.weight(layer + "norm") * silu(gate)
+        out = self.rms(out) * self.weight(layer + "norm") * silu(z.reshape(out.shape))
         return self.linear(out.reshape(count, -1), layer + "out_proj")
 
     def layer(self, x, layer, mixer):
         x = x + mixer(self.norm(x, layer + "input_layernorm"))
-        y = self.norm(x, layer + "post_attention_layernorm")
-        inner = silu(self.linear(y, layer + "mlp.gate_proj")) * self.linear(y, layer + "mlp.up_proj")
-        return x + self.linear(inner, layer + "mlp.down_proj")
+        return x + self.feed_forward(self.norm(x, layer + "post_attention_layernorm"), layer + "mlp.")
+
+    def swiglu(self, x, name):
+        return self.linear(silu(self.linear(x, name + "gate_proj")) * self.linear(x, name + "up_proj"), name + "down_proj")
+
+    def feed_forward(self, x, name):
+        if name + "gate.weight" not in self.tensors:
+            return self.swiglu(x, name)
+        scores = self.linear(x, name + "gate")
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        y = sigmoid(self.linear(x, name + "shared_expert_gate")) * self.swiglu(x, name + "shared_expert.")
+        for row, share in enumerate(shares):
+            best = np.argsort(-share, kind="stable")[: self.config["num_experts_per_tok"]]
+            for expert in best:
+                y[row] += share[expert] / share[best].sum() * self.swiglu(x[row], f"{name}experts.{expert}.")
+        return y
 
     def hidden(self, ids):
         """The hidden states after the final norm, whose logits the head computes."""
@@ -169,26 +200,18 @@ class Model:
         return drafted
 
 
-def random_head(config, rng):
-    width, inner, d = config["hidden_size"], config["intermediate_size"], config["head_dim"]
-    heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
-    shapes = {
-        "fc": (width, 2 * width),
-        "layers.0.mlp.gate_proj": (inner, width),
-        "layers.0.mlp.up_proj": (inner, width),
-        "layers.0.mlp.down_proj": (width, inner),
-        "layers.0.self_attn.q_proj": (2 * heads * d, width),
-        "layers.0.self_attn.k_proj": (kv * d, width),
-        "layers.0.self_attn.v_proj": (kv * d, width),
-        "layers.0.self_attn.o_proj": (width, heads * d),
-        "layers.0.self_attn.q_norm": (d,),
-        "layers.0.self_attn.k_norm": (d,),
-    }
-    for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm", "layers.0.input_layernorm", "layers.0.post_attention_layernorm"):
-        shapes[name] = (width,)
+def random_head(config, tensors, rng):
+    """Its layer has the shapes of the model's last one with attention."""
+    width = config["hidden_size"]
+    last = max(i for i, kind in enumerate(config["layer_types"]) if kind == "full_attention")
+    prefix = f"model.layers.{last}."
+    shapes = {"fc.weight": (width, 2 * width)}
+    for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"):
+        shapes[name + ".weight"] = (width,)
+    shapes |= {f"layers.0.{name.removeprefix(prefix)}": value.shape for name, value in tensors.items() if name.startswith(prefix)}
     return {
-        f"mtp.{name}.weight": (rng.standard_normal(shape) * (0.2 if len(shape) == 1 else shape[-1] ** -0.5)).astype(np.float32)
-        for name, shape in shapes.items()
+        f"mtp.{name}": (rng.standard_normal(shape) * (0.2 if len(shape) == 1 else shape[-1] ** -0.5)).astype(np.float32)
+        for name, shape in sorted(shapes.items())
     }
 
 
@@ -204,7 +227,8 @@ def mutants(tensors):
 def make(source, seed):
     folder, target = GOLDENS / "models" / source, GOLDENS / "mtp" / source
     config, golden = (json.loads((folder / name).read_text()) for name in ("config.json", "golden.json"))
-    tensors = read_tensors(folder / "model.safetensors") | random_head(config, np.random.default_rng(seed))
+    tensors = read_tensors(folder / "model.safetensors")
+    tensors |= random_head(config, tensors, np.random.default_rng(seed))
     model, ids = Model(config, tensors), golden["prompt"]
     expected = np.load(folder / "golden.logits.npy")
     hidden = model.hidden(ids)
@@ -227,4 +251,5 @@ def make(source, seed):
 
 
 if __name__ == "__main__":
-    make("qwen3-5", SEED)
+    for number, name in enumerate(("qwen3-5", "qwen3-5-moe", "qwen3-next")):
+        make(name, SEED + number)

@@ -299,8 +299,8 @@ void ConfigReader::applyConversion(ModelConfig &config) const {
       attention.rope.pairing = *row.pairing;
     if (row.addedToNormWeights)
       attention.norm.weightOffset = 0;
-    if (kind.delta)
-      kind.delta->headsInterleaved = row.valueHeadsInterleaved;
+    if (auto *delta = std::get_if<DeltaNetConfig>(&kind.stateMixer))
+      delta->headsInterleaved = row.valueHeadsInterleaved;
   }
 }
 

@@ -390,10 +390,10 @@ TEST_F(GgufConfig, LayersWithoutKeysHaveConvolutions) {
   auto config = read();
   ASSERT_TRUE(bool(config)) << messageOf(std::move(config));
   EXPECT_EQ(config->layers, (std::vector<unsigned>{0, 1, 0, 1}));
-  ASSERT_TRUE(config->layerTypes[0].conv);
-  EXPECT_EQ(config->layerTypes[0].conv->taps, 3);
-  EXPECT_FALSE(config->layerTypes[0].conv->bias);
-  EXPECT_FALSE(config->layerTypes[1].conv);
+  ASSERT_TRUE(config->layerTypes[0].mixer<ShortConvConfig>());
+  EXPECT_EQ(config->layerTypes[0].mixer<ShortConvConfig>()->taps, 3);
+  EXPECT_FALSE(config->layerTypes[0].mixer<ShortConvConfig>()->bias);
+  EXPECT_FALSE(config->layerTypes[1].mixer<ShortConvConfig>());
   EXPECT_EQ(config->layerTypes[1].attention.kvHeads, 2);
   EXPECT_EQ(std::get<DenseConfig>(config->layerTypes[0].ffn).inner, 64) << "as the file has it";
   withHeads({2, 2, 2, 2});
@@ -433,8 +433,8 @@ TEST_F(GgufConfig, BlocksWithoutKeysAndSizesAreMamba) {
   EXPECT_EQ(config->layers, (std::vector<unsigned>{0, 1, 2, 0}));
   EXPECT_EQ(std::get<DenseConfig>(config->layerTypes[0].ffn).inner, 40);
   EXPECT_FALSE(config->layerTypes[0].mixes);
-  ASSERT_TRUE(config->layerTypes[1].mamba);
-  EXPECT_EQ(config->layerTypes[1].mamba->headDim, 8);
+  ASSERT_TRUE(config->layerTypes[1].mixer<MambaConfig>());
+  EXPECT_EQ(config->layerTypes[1].mixer<MambaConfig>()->headDim, 8);
   EXPECT_EQ(config->layerTypes[2].attention.kvHeads, 2);
   EXPECT_EQ(config->layerTypes[2].attention.rope.dimensions, 0) << "without positions";
   withBlocks("nemotron_h", {40, 0, 0, 24}, {0, 0, 2, 0});

@@ -300,7 +300,7 @@ double firstAttention(const ModelConfig &config) {
   return layers;
 }
 double valueDimOf(const ModelConfig &config) {
-  return static_cast<double>(config.layerTypes[0].delta->valueDim);
+  return static_cast<double>(config.layerTypes[0].mixer<DeltaNetConfig>()->valueDim);
 }
 double layersOf(const ModelConfig &config) { return static_cast<double>(config.layers.size()); }
 

@@ -502,17 +502,17 @@ TEST(Lfm2, HasConvolutionsAndAttention) {
   auto older = readAs(R"("full_attn_idxs": [1, 3], "conv_L_cache": 4)");
   ASSERT_TRUE(bool(older)) << llvm::toString(older.takeError());
   EXPECT_EQ(older->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
-  ASSERT_TRUE(older->layerTypes[0].conv);
+  ASSERT_TRUE(older->layerTypes[0].mixer<ShortConvConfig>());
   EXPECT_EQ(older->layerTypes[0].name, "dense_conv");
-  EXPECT_EQ(older->layerTypes[0].conv->taps, 4);
-  EXPECT_FALSE(older->layerTypes[1].conv);
+  EXPECT_EQ(older->layerTypes[0].mixer<ShortConvConfig>()->taps, 4);
+  EXPECT_FALSE(older->layerTypes[1].mixer<ShortConvConfig>());
   EXPECT_EQ(std::get<DenseConfig>(older->layerTypes[0].ffn).inner, 256)
       << "two thirds of 172, rounded up";
   auto exact = readAs(R"("block_auto_adjust_ff_dim": false)");
   ASSERT_TRUE(bool(exact)) << llvm::toString(exact.takeError());
   EXPECT_EQ(std::get<DenseConfig>(exact->layerTypes[0].ffn).inner, 172);
   EXPECT_EQ(exact->layerTypes.size(), 1u) << "without any rule all layers have attention";
-  EXPECT_FALSE(exact->layerTypes[0].conv);
+  EXPECT_FALSE(exact->layerTypes[0].mixer<ShortConvConfig>());
   auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
   EXPECT_THAT(problem(R"("full_attn_idxs": [5])"),
               HasSubstr("has 5 among the layers with attention, expected indices of 5 layers"));
@@ -538,11 +538,11 @@ TEST(Mamba2, HasNeitherAttentionNorMlp) {
   EXPECT_EQ(kind.name, "mamba");
   EXPECT_FALSE(kind.hasAttention());
   EXPECT_TRUE(std::holds_alternative<std::monostate>(kind.ffn));
-  ASSERT_TRUE(kind.mamba);
-  EXPECT_EQ(kind.mamba->inner(), 48);
-  EXPECT_EQ(kind.mamba->channels(), 48 + 2 * 2 * 10);
-  EXPECT_EQ(kind.mamba->taps, 4);
-  EXPECT_FALSE(kind.mamba->convBias || kind.mamba->bias);
+  ASSERT_TRUE(kind.mixer<MambaConfig>());
+  EXPECT_EQ(kind.mixer<MambaConfig>()->inner(), 48);
+  EXPECT_EQ(kind.mixer<MambaConfig>()->channels(), 48 + 2 * 2 * 10);
+  EXPECT_EQ(kind.mixer<MambaConfig>()->taps, 4);
+  EXPECT_FALSE(kind.mixer<MambaConfig>()->convBias || kind.mixer<MambaConfig>()->bias);
   EXPECT_EQ(model->maxPositions, 1 << 20) << "nothing limits it";
 }
 
@@ -572,9 +572,9 @@ TEST(Bamba, HasMambaAndAttention) {
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 1, 0, 1, 0}));
   EXPECT_EQ(model->layerTypes[0].name, "dense_mamba");
-  ASSERT_TRUE(model->layerTypes[0].mamba);
-  EXPECT_EQ(model->layerTypes[0].mamba->channels(), 128 + 2 * 2 * 10);
-  EXPECT_TRUE(model->layerTypes[0].mamba->convBias);
+  ASSERT_TRUE(model->layerTypes[0].mixer<MambaConfig>());
+  EXPECT_EQ(model->layerTypes[0].mixer<MambaConfig>()->channels(), 128 + 2 * 2 * 10);
+  EXPECT_TRUE(model->layerTypes[0].mixer<MambaConfig>()->convBias);
   EXPECT_TRUE(model->layerTypes[1].hasAttention());
   EXPECT_EQ(model->layerTypes[1].attention.rope.dimensions, 4) << "half of each head";
   auto all = readAs(R"("attn_layer_indices": null)");
@@ -597,11 +597,11 @@ TEST(FalconH1, HasMambaParallelToAttention) {
   ASSERT_EQ(model->layerTypes.size(), 1u);
   const LayerType &kind = model->layerTypes[0];
   EXPECT_TRUE(kind.hasAttention());
-  ASSERT_TRUE(kind.mamba);
-  EXPECT_EQ(kind.mamba->inner(), 128) << "not twice the hidden size";
-  EXPECT_FALSE(kind.mamba->hasNorm || kind.mamba->outBias);
-  EXPECT_EQ(kind.mamba->multipliers, (std::array<double, 5>{0.5, 0.75, 1, 1.25, 2}));
-  EXPECT_EQ(kind.mamba->inMultiplier, 3);
+  ASSERT_TRUE(kind.mixer<MambaConfig>());
+  EXPECT_EQ(kind.mixer<MambaConfig>()->inner(), 128) << "not twice the hidden size";
+  EXPECT_FALSE(kind.mixer<MambaConfig>()->hasNorm || kind.mixer<MambaConfig>()->outBias);
+  EXPECT_EQ(kind.mixer<MambaConfig>()->multipliers, (std::array<double, 5>{0.5, 0.75, 1, 1.25, 2}));
+  EXPECT_EQ(kind.mixer<MambaConfig>()->inMultiplier, 3);
   EXPECT_EQ(kind.attention.outMultiplier, 4);
   EXPECT_DOUBLE_EQ(kind.attention.scale, 0.5 / std::sqrt(8.0)) << "that of the keys as well";
   EXPECT_EQ(std::get<DenseConfig>(kind.ffn).gateMultiplier, 0.5);
@@ -636,13 +636,13 @@ TEST(NemotronH, HasOneBlockPerLayer) {
   const LayerType &mamba = model->layerTypes[0], &dense = model->layerTypes[1],
                   &attention = model->layerTypes[2], &sparse = model->layerTypes[3];
   EXPECT_EQ(mamba.name, "mamba");
-  EXPECT_TRUE(mamba.mixes && mamba.mamba && !mamba.hasAttention() && !hasFfn(mamba));
+  EXPECT_TRUE(mamba.mixes && mamba.mixer<MambaConfig>() && !mamba.hasAttention() && !hasFfn(mamba));
   EXPECT_EQ(dense.name, "dense");
   EXPECT_FALSE(dense.mixes || dense.hasAttention());
   EXPECT_FALSE(std::get<DenseConfig>(dense.ffn).gated);
   EXPECT_EQ(std::get<DenseConfig>(dense.ffn).activation, Activation::Relu2);
   EXPECT_EQ(attention.name, "attention");
-  EXPECT_TRUE(attention.hasAttention() && !attention.mamba && !hasFfn(attention));
+  EXPECT_TRUE(attention.hasAttention() && !attention.mixer<MambaConfig>() && !hasFfn(attention));
   EXPECT_EQ(attention.attention.rope.dimensions, 0);
   EXPECT_EQ(sparse.name, "sparse");
   EXPECT_FALSE(sparse.mixes);
@@ -731,10 +731,10 @@ TEST(Qwen3Next, HasDeltaNetsAndGatedAttention) {
   EXPECT_EQ(model->layerTypes[0].name, "dense_delta");
   EXPECT_EQ(model->layerTypes[1].name, "sparse_delta");
   EXPECT_EQ(model->norm.weightOffset, 1);
-  ASSERT_TRUE(model->layerTypes[1].delta);
+  ASSERT_TRUE(model->layerTypes[1].mixer<DeltaNetConfig>());
   EXPECT_FALSE(model->layerTypes[1].hasAttention());
-  EXPECT_EQ(model->layerTypes[1].delta->channels(), 2 * 2 * 6 + 4 * 10);
-  EXPECT_EQ(model->layerTypes[1].delta->taps, 4);
+  EXPECT_EQ(model->layerTypes[1].mixer<DeltaNetConfig>()->channels(), 2 * 2 * 6 + 4 * 10);
+  EXPECT_EQ(model->layerTypes[1].mixer<DeltaNetConfig>()->taps, 4);
   const AttentionConfig &attention = model->layerTypes[2].attention;
   EXPECT_TRUE(attention.outputGate);
   EXPECT_EQ(attention.headDim, 256) << "not a share of the hidden size";
@@ -771,7 +771,7 @@ TEST(Qwen35, HasDeltaNetsAndGatedAttention) {
   ASSERT_TRUE(bool(model)) << llvm::toString(model.takeError());
   EXPECT_EQ(model->layers, (std::vector<unsigned>{0, 0, 0, 1, 0}));
   EXPECT_EQ(model->layerTypes[0].name, "dense_delta");
-  EXPECT_EQ(model->layerTypes[0].delta->channels(), 2 * 2 * 128 + 4 * 128);
+  EXPECT_EQ(model->layerTypes[0].mixer<DeltaNetConfig>()->channels(), 2 * 2 * 128 + 4 * 128);
   EXPECT_TRUE(model->layerTypes[1].attention.outputGate);
   EXPECT_EQ(model->layerTypes[1].attention.rope.dimensions, 128);
   EXPECT_EQ(model->names->layers, "model.layers");

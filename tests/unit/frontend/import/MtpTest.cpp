@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 namespace {
 
-const std::string golden = MICA_SOURCE_DIR "/tests/goldens/mtp/qwen3-5";
+const std::string goldens = MICA_SOURCE_DIR "/tests/goldens/mtp/", golden = goldens + "qwen3-5";
 
 interp::Value indices(MLIRContext &context, const std::vector<int64_t> &values) {
   interp::Tensor tensor =
@@ -75,7 +75,7 @@ private:
 };
 
 struct Golden {
-  Golden() {
+  explicit Golden(const std::string &golden) {
     auto object = llvm::cantFail(readJsonObject(golden + "/golden.json"));
     for (const llvm::json::Value &token : *object.getArray("prompt"))
       prompt.push_back(*token.getAsInteger());
@@ -103,14 +103,20 @@ interp::Tensor rowsOf(const interp::Tensor &all, size_t first, size_t count, int
   return rows;
 }
 
+/// A checkpoint with a head.
+class MtpHeads : public testing::TestWithParam<const char *> {
+protected:
+  std::string folder = goldens + GetParam();
+  Golden expected{folder};
+};
+
 /// Logits of the head for a prompt, in chunks with its cache, then tokens that continue with its
 /// own hidden states.
-TEST(Mtp, EqualsTheReference) {
+TEST_P(MtpHeads, EqualTheReference) {
   constexpr int64_t width = 24;
-  Golden expected;
   for (size_t chunk : {size_t(1), size_t(7), size_t(39)}) {
     MLIRContext context;
-    auto model = llvm::cantFail(readModel(context, golden, WeightsNeeded::Yes, MtpHead::Kept));
+    auto model = llvm::cantFail(readModel(context, folder, WeightsNeeded::Yes, MtpHead::Kept));
     Steps steps(model, 64);
     size_t count = expected.prompt.size();
     interp::Tensor all = zeroRows(context, count, width);
@@ -137,11 +143,10 @@ TEST(Mtp, EqualsTheReference) {
 }
 
 /// The model itself has the same logits with its head.
-TEST(Mtp, LeavesTheModelAsItIs) {
-  Golden expected;
+TEST_P(MtpHeads, LeaveTheModelAsItIs) {
   MLIRContext context;
-  auto with = llvm::cantFail(readModel(context, golden, WeightsNeeded::Yes, MtpHead::Kept));
-  auto without = llvm::cantFail(readModel(context, golden));
+  auto with = llvm::cantFail(readModel(context, folder, WeightsNeeded::Yes, MtpHead::Kept));
+  auto without = llvm::cantFail(readModel(context, folder));
   EXPECT_FALSE(without.module->lookupSymbol("draft"));
   EXPECT_GT(without.ignoredTensors.size(), with.ignoredTensors.size());
   Steps steps(with, 64);
@@ -149,6 +154,14 @@ TEST(Mtp, LeavesTheModelAsItIs) {
   EXPECT_EQ(steps.run("main", expected.prompt, 0, hidden),
             llvm::cantFail(logitsOf(without, expected.prompt, expected.prompt.size())));
 }
+
+INSTANTIATE_TEST_SUITE_P(Families, MtpHeads,
+                         testing::Values("qwen3-5", "qwen3-5-moe", "qwen3-next"),
+                         [](const auto &test) {
+                           std::string name = test.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 std::string problemOf(const std::string &path) {
   MLIRContext context;
