@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures models with recurrent layers against a peer with the same weights, and prints tables.
 
-    hybrids.py OUT --mica MICA --peer NAME LLAMA_BENCH [--only PATTERN] [--measure decode,prefill,depth,rewind] [--json FILE]
+    hybrids.py OUT --mica MICA --peer NAME LLAMA_BENCH [--only PATTERN] [--measure decode,prefill,depth,rewind,mtp] [--json FILE]
 
 OUT is a folder for the inputs, created by shapes.py with random weights: the shapes of Qwen3.5 4B and Granite 4.0 H Micro. Measured in
 alternation, as by compare.py, in int8 and int4 (the peer: Q8_0, Q4_0):
@@ -12,6 +12,8 @@ alternation, as by compare.py, in int8 and int4 (the peer: Q8_0, Q4_0):
     rewind    only Mica, by the layers of the whole model with small heads: passes that verify drafts of up to 8 tokens, and how many tokens
               are computed after an edit of the last turn of a conversation of 32768, with as many checkpoints as the whole model has by
               default on this machine
+    mtp       only Mica, Qwen3.5 4B in int4: what a pass costs that drafts tokens with the multi-token prediction head and verifies them.
+              With random weights hardly any draft is accepted, so the cost is measured, not a speedup
 
 The whole models in both formats take 25 GB on disk with --delete-folders, 9 GB more while they are created.
 """
@@ -34,12 +36,14 @@ import report  # noqa: E402
 import shapes  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-WORK = ("decode", "prefill", "depth", "rewind")
+WORK = ("decode", "prefill", "depth", "rewind", "mtp")
 #: What a program may take in time over its bytes when its cache has grown, and what an edit may compute.
 MOST_OVER_BYTES, MOST_COMPUTED = 1.1, 512
 #: Tokens changed at the end of a conversation.
 EDITS = (1, 60, 100, 400)
 DRAFTS = 8
+#: Tokens that the multi-token prediction head drafts per pass.
+MTP_DRAFTS = (1, 2, 4)
 
 
 def compared(shape, test, args):
@@ -140,6 +144,23 @@ def rewind(shape, args):
     return {**found, "reached": most <= MOST_COMPUTED}
 
 
+def program_with_head(shape, args):
+    return shapes.program(shape, "int4", args.out, args, "-mtp", ("--keep-mtp",))
+
+
+def mtp(shape, args):
+    """Seconds of passes with drafts in relation to those without: the tokens that a pass must yield to be worthwhile."""
+    program = program_with_head(shape, args)
+    found = {}
+    for drafts in MTP_DRAFTS:
+        done = engines.json_of([program, "bench", "--prompt", "0", "--gen", "32", "--repeat", str(args.pairs), "--mtp", str(drafts), "--threads",
+                                str(args.threads), "--json"], args.timeout)
+        test = next(test for test in done["results"] if "mtp" in test)
+        plain = next(test for test in done["results"] if "mtp" not in test)
+        found[drafts] = test["mtp"]["seconds_per_call"] * plain["tokens_per_s"]
+    return {"name": program.name, "cost": found}
+
+
 def markdown(result):
     lines = [report.markdown(result)]
     if result["depth"]:
@@ -156,6 +177,11 @@ def markdown(result):
         lines.append(f"| {each['name']}, {each['depth']} tokens | {draft['drafted']}, {draft['accepted']}, {draft['calls']} | "
                      f"{', '.join(str(edit[f'edit of {n}']) for n in EDITS)} | {edit['checkpoints']} | "
                      f"<= {MOST_COMPUTED}: {'reached' if each['reached'] else 'short'} |")
+    if result["mtp"]:
+        lines += ["", "| time of a pass with drafts over one without | " + " | ".join(f"{n} drafted" for n in MTP_DRAFTS) + " |",
+                  "|---" * (len(MTP_DRAFTS) + 1) + "|"]
+    for each in result["mtp"]:
+        lines.append(f"| {each['name']} | " + " | ".join(f"{each['cost'][n]:.2f}" for n in MTP_DRAFTS) + " |")
     return "\n".join(lines)
 
 
@@ -184,9 +210,15 @@ def parse(argv):
     return args
 
 
+def has_head(shape):
+    return "mtp_num_hidden_layers" in shapes.SHAPES[shape]
+
+
 def make(args):
     """Creates the inputs, so that measuring takes no more than measuring."""
     for shape in args.only or shapes.HYBRIDS:
+        if has_head(shape):
+            program_with_head(shape, args)
         for variant in ("", "-period", "-narrow"):
             shapes.cases_of(shape + variant, args.out, args)
 
@@ -198,7 +230,7 @@ def main(argv):
         return
     result = {"machine": load.machine(), "commit": load.commit(), "command": load.command_line(argv),
               "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-              "settings": {"threads": args.threads, "pairs": args.pairs, "peers": dict(args.peer)}, "cases": [], "depth": [], "rewind": []}
+              "settings": {"threads": args.threads, "pairs": args.pairs, "peers": dict(args.peer)}, "cases": [], "depth": [], "rewind": [], "mtp": []}
 
     def keep(name, found):
         result[name].append(found)
@@ -217,6 +249,8 @@ def main(argv):
             keep("depth", depth(shape + "-period", args))
         if "rewind" in args.measure:
             keep("rewind", rewind(shape, args))
+        if "mtp" in args.measure and has_head(shape):
+            keep("mtp", mtp(shape, args))
     print(markdown(result))
 
 

@@ -53,7 +53,7 @@ HYBRIDS = {
                     "bos_token_id": 1, "eos_token_id": 2, "max_position_embeddings": 262144, "hidden_size": 2560, "intermediate_size": 9216,
                     "num_hidden_layers": 32, "vocab_size": 248320, "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 256,
                     "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32,
-                    "linear_value_head_dim": 128, "layer_types": layer_types(4, 3, 8),
+                    "linear_value_head_dim": 128, "layer_types": layer_types(4, 3, 8), "mtp_num_hidden_layers": 1,
                     "rope_parameters": {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25,
                                         "mrope_interleaved": True, "mrope_section": [11, 11, 10]}}, 8,
                    {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 1, "num_key_value_heads": 1,
@@ -119,19 +119,24 @@ def gguf_of(folder, kind):
     return make
 
 
+def folder(name, out):
+    return once(out / name, folder_of(SHAPES[name]))
+
+
+def program(name, weights, out, args, suffix="", options=()):
+    """A program of a shape and a format, compiled with more options; its name then has a suffix."""
+    def compiled(part):
+        subprocess.run([args.mica, "compile", folder(name, out), "--weights", weights, "--max-seq", str(args.max_seq), *options, "-o", part],
+                       check=True)
+    return once(out / f"{name}{suffix}-{weights}", compiled)
+
+
 def case_of(name, weights, out, args, with_file=True):
     """The case of a shape and a format; creates all of its files, or the program only."""
-    def folder():
-        return once(out / name, folder_of(SHAPES[name]))
-
-    def compiled(part):
-        subprocess.run([args.mica, "compile", folder(), "--weights", weights, "--max-seq", str(args.max_seq), "-o", part],
-                       check=True)
-
-    made = [once(out / f"{name}-{weights}", compiled)]
+    made = [program(name, weights, out, args)]
     if with_file:
         kind = STORED[weights]
-        made.append(once(out / f"{name}-{kind}.gguf", lambda part: gguf_of(folder(), kind)(part)))
+        made.append(once(out / f"{name}-{kind}.gguf", lambda part: gguf_of(folder(name, out), kind)(part)))
     print(*made, flush=True)
     case = {"name": made[0].name, "mica": str(made[0]), "models": {peer: str(made[-1]) for peer, _ in args.peer}}
     if args.published:

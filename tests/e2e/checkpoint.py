@@ -154,6 +154,22 @@ def _feed_forward(c):
         yield f"mlp.{part}down_proj.weight", (h, inner)
 
 
+def _mtp(c):
+    """The multi-token prediction head of Qwen3.5."""
+    h = c["hidden_size"]
+    yield "mtp.fc.weight", (h, 2 * h)
+    yield "mtp.pre_fc_norm_embedding.weight", (h,)
+    yield "mtp.pre_fc_norm_hidden.weight", (h,)
+    for name, shape in _layer(c, _attention):
+        yield f"mtp.layers.0.{name}", shape
+    yield "mtp.norm.weight", (h,)
+
+
+def _layer(c, mixer):
+    norms = [(f"{name}_layernorm.weight", (c["hidden_size"],)) for name in ("input", "post_attention")]
+    return (norms[0], *mixer(c), norms[1], *_feed_forward(c))
+
+
 def _shapes(c):
     """(name, shape) of the tensors of a Hugging Face config; one-dimensional ones are norm weights, or parameters per head of recurrent
     layers."""
@@ -161,12 +177,13 @@ def _shapes(c):
     yield "model.embed_tokens.weight", (c["vocab_size"], c["hidden_size"])
     for i in range(c["num_hidden_layers"]):
         mixer = recurrent if recurrent and c["layer_types"][i] == "linear_attention" else _attention
-        norms = [(f"{name}_layernorm.weight", (c["hidden_size"],)) for name in ("input", "post_attention")]
-        for name, shape in (norms[0], *mixer(c), norms[1], *_feed_forward(c)):
+        for name, shape in _layer(c, mixer):
             yield f"model.layers.{i}.{name}", shape
     yield "model.norm.weight", (c["hidden_size"],)
     if not c["tie_word_embeddings"]:
         yield "lm_head.weight", (c["vocab_size"], c["hidden_size"])
+    if c.get("mtp_num_hidden_layers"):
+        yield from _mtp(c)
 
 
 def random(folder, config, dtype):

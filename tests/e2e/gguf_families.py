@@ -399,9 +399,12 @@ def name_of(name, family):
 
 
 def by_layer(tensors):
-    """The tensors of each layer, and those outside of layers, because all of a large model in f32 take too much memory."""
+    """The tensors of each layer, and those outside of layers, because all of a large model in f32 take too much memory; those of a
+    multi-token prediction head are left out."""
     groups = {}
     for name, array in tensors.items():
+        if name.startswith("mtp."):
+            continue
         found = re.match(r"(model\.|backbone\.)?(gpt_neox\.)?(layers|h)\.\d+\.", name)
         groups.setdefault(found and found.group(), {})[name] = array
     return groups.values()

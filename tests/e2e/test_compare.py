@@ -29,7 +29,7 @@ class Hybrids(Case):
         narrow = {name: shapes.SHAPES[name + "-narrow"] for name in shapes.HYBRIDS}
         small = {name + suffix: shape for name, shape in narrow.items() for suffix in ("", "-period", "-narrow")}
         with unittest.mock.patch.dict(shapes.SHAPES, small), contextlib.redirect_stdout(out):
-            hybrids.main([str(made / "out"), "--mica", str(harness.mica), "--measure", "depth,rewind", "--depth", "2048", "--threads", "1",
+            hybrids.main([str(made / "out"), "--mica", str(harness.mica), "--measure", "depth,rewind,mtp", "--depth", "2048", "--threads", "1",
                           "--pairs", "1", "--json", str(figures)])
         result = json.loads(figures.read_text(encoding="utf-8"))
         self.assertEqual([each["name"] for each in result["rewind"]], list(shapes.HYBRIDS))
@@ -42,6 +42,9 @@ class Hybrids(Case):
             self.assertGreater(each["bytes"], 1)
             self.assertAlmostEqual(each["time over bytes"], each["time"] / each["bytes"])
         self.assertIn("| qwen3.5-4b, 2048 tokens |", out.getvalue())
+        self.assertEqual([each["name"] for each in result["mtp"]], ["qwen3.5-4b-mtp-int4"])
+        self.assertGreater(result["mtp"][0]["cost"]["4"], 1)
+        self.assertIn("| qwen3.5-4b-mtp-int4 |", out.getvalue())
 
     def test_time_over_bytes(self):
         """Twice the time for 1.6 times the bytes."""
