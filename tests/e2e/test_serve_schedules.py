@@ -38,7 +38,8 @@ class Schedules(Case):
         checker = pathlib.Path(harness.mica).with_name("mica-schedules")
         done = harness.execute([checker, built.path, "1", COUNT], seconds=harness.SECONDS * (1 + COUNT // 50))
         found = re.match(r"(\d+) tokens compared, (\d+) requests canceled, (\d+) tokens of second turns cached, "
-                         r"(\d+) tokens of prompts computed in calls that decode, (\d+) calls for prompts interrupted to decode\n$",
+                         r"(\d+) tokens of prompts computed in calls that decode, (\d+) calls for prompts interrupted to decode, "
+                         r"(\d+) tokens of answers recomputed between turns\n$",
                          done.stdout.decode())
         self.assertGreater(int(found[1]), 100 * COUNT)
         self.assertGreater(int(found[2]), 0)
@@ -46,3 +47,4 @@ class Schedules(Case):
         depends_on_role = json.loads(built.run("info", "--json").stdout)["manifest"].get("depends_on_role", False)
         self.assertEqual(int(found[4]) > 0, not depends_on_role)
         self.assertGreater(int(found[5]), 0)
+        self.assertEqual(int(found[6]) > 0, depends_on_role)

@@ -95,8 +95,8 @@ struct Scheduler::Task {
   std::optional<PromptLookup> lookup; ///< from `begin` on, as the sampler
   std::optional<Sampler> sampler;
   RequestResult result;
-  uint64_t turn = 0; ///< the prompt in progress with the lowest number is next
-  size_t queued = 0; ///< positions of the prompt that are cached or queued
+  uint64_t order = 0; ///< the prompt in progress with the lowest number is next
+  size_t queued = 0;  ///< positions of the prompt that are cached or queued
   std::vector<size_t> cuts;
   Tokens draft;          ///< drafted tokens queued after the newest token
   bool isByHead = false; ///< whether the multi-token prediction head has drafted them
@@ -112,6 +112,7 @@ Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
           drafted - before.drafted,
           accepted - before.accepted,
           recomputedTokens - before.recomputedTokens,
+          answerTokens - before.answerTokens,
           promptSeconds - before.promptSeconds,
           decodeSeconds - before.decodeSeconds,
           recomputeSeconds - before.recomputeSeconds};
@@ -229,9 +230,9 @@ struct Scheduler::Match {
 };
 
 /// The free slot for a request: the one with most reusable positions, among those of whose cached
-/// positions the request reuses at least half. A prefix that many prompts share (a system prompt)
-/// is less than that and does not cost another conversation its cache. If there is none, the least
-/// recently used slot, which may be one that was never used.
+/// positions, or of whose last prompt, the request reuses at least half. A prefix that many prompts
+/// share (a system prompt) is less than that and does not cost another conversation its cache. If
+/// there is none, the least recently used slot, which may be one that was never used.
 std::optional<Scheduler::Match> Scheduler::freeSlot(const Task &task) const {
   // The first token is sampled from the logits of the prompt's last row, unless it is forced.
   int64_t size = task.result.promptTokens;
@@ -247,7 +248,9 @@ std::optional<Scheduler::Match> Scheduler::freeSlot(const Task &task) const {
                                  cached.begin(), cached.end());
     int64_t same = differs.first - task.prompt.begin(),
             reused = session->rewindable(static_cast<int64_t>(s), same);
-    int64_t continued = reused >= static_cast<int64_t>(cached.size()) - reused ? reused : 0;
+    // The last prompt alone, if its answer is replaced by another one.
+    int64_t whole = std::min(static_cast<int64_t>(cached.size()), slots[s].promptTokens);
+    int64_t continued = reused >= whole - reused ? reused : 0;
     if (!best || continued > bestContinued ||
         (continued == bestContinued && slots[s].lastUsed < slots[best->slot].lastUsed)) {
       best = {s, same, reused};
@@ -271,10 +274,10 @@ bool Scheduler::admitNext() {
 
 void Scheduler::admit(const Match &match, std::unique_ptr<Task> admitted) {
   size_t s = match.slot;
-  slots[s] = {std::move(admitted), {}};
+  slots[s] = {.task = std::move(admitted)};
   Task &task = *slots[s].task;
   task.begin(loaded);
-  task.turn = turns++;
+  task.order = nextOrder++;
   task.listener.started();
   task.queued = static_cast<size_t>(match.reused);
   task.result.reusedTokens = match.reused;
@@ -300,7 +303,7 @@ std::optional<size_t> Scheduler::promptSlot() {
     std::optional<size_t> next;
     for (size_t s = 0; s < slots.size(); ++s)
       if (slots[s].task && slots[s].task->isPrompt() &&
-          (!next || slots[s].task->turn < slots[*next].task->turn))
+          (!next || slots[s].task->order < slots[*next].task->order))
         next = s;
     if (next || !admitNext())
       return next;
@@ -407,7 +410,7 @@ void Scheduler::queuePrompts(int64_t maxRows) {
       continue;
     }
     if (!options.promptsFirst)
-      task.turn = turns++;
+      task.order = nextOrder++;
     if (!queuePrompt(*slot, maxRows) || !options.promptsShareCalls)
       return;
   }
@@ -714,13 +717,75 @@ int64_t Scheduler::reusablePositions(size_t s, const Task &task) const {
 
 void Scheduler::end(size_t s, Finish finish) {
   std::unique_ptr<Task> task = std::move(slots[s].task);
-  int64_t reusable = reusablePositions(s, *task);
-  if (reusable == session->length(static_cast<int64_t>(s)))
+  int64_t filled = session->length(static_cast<int64_t>(s)), reusable = reusablePositions(s, *task);
+  if (reusable == filled)
     session->takeCheckpoint(static_cast<int64_t>(s));
-  slots[s].cached = task->tokensUpTo(reusable);
+  slots[s].cached = task->tokensUpTo(filled);
+  slots[s].decoded.assign(slots[s].cached.begin() + reusable, slots[s].cached.end());
+  slots[s].cached.resize(static_cast<size_t>(reusable));
+  slots[s].promptTokens = task->result.promptTokens;
   slots[s].lastUsed = ++uses;
   task->result.finish = finish;
   task->listener.finished(task->result);
+}
+
+/// The free slot with an answer to recompute that was used last.
+std::optional<size_t> Scheduler::slotToRecompute() const {
+  std::optional<size_t> last;
+  for (size_t s = 0; s < slots.size(); ++s)
+    if (!slots[s].task && !slots[s].decoded.empty() &&
+        (!last || slots[s].lastUsed > slots[*last].lastUsed))
+      last = s;
+  return last;
+}
+
+bool Scheduler::recomputeAnswers() {
+  std::optional<size_t> s = slotToRecompute();
+  if (!s)
+    return false;
+  auto start = std::chrono::steady_clock::now();
+  Slot &slot = slots[*s];
+  auto sequence = static_cast<int64_t>(*s), begin = static_cast<int64_t>(slot.cached.size());
+  if (session->length(sequence) > begin) {
+    // Recurrent states may have to continue at an earlier checkpoint.
+    auto kept = slot.cached.begin() + session->rewind(sequence, begin);
+    slot.decoded.insert(slot.decoded.begin(), kept, slot.cached.end());
+    slot.cached.erase(kept, slot.cached.end());
+  }
+  int64_t count = std::min(static_cast<int64_t>(slot.decoded.size()), budget.interruptibleRows());
+  if (Status done = recomputeAsPrompt(*s, count); !done) {
+    // A request that needs the model fails with this error as well.
+    session->discardQueued();
+    session->rewind(sequence, 0);
+    slot.cached.clear();
+    slot.decoded.clear();
+    return slotToRecompute().has_value();
+  }
+  auto end = slot.decoded.begin() + count;
+  slot.cached.insert(slot.cached.end(), slot.decoded.begin(), end);
+  slot.decoded.erase(slot.decoded.begin(), end);
+  if (slot.decoded.empty())
+    session->takeCheckpoint(sequence);
+  budget.addPrompt(count, secondsSince(start));
+  counted.answerTokens += count;
+  return slotToRecompute().has_value();
+}
+
+/// Computes the first `count` positions of an answer as those of a prompt.
+Status Scheduler::recomputeAsPrompt(size_t s, int64_t count) {
+  const Slot &slot = slots[s];
+  auto sequence = static_cast<int64_t>(s);
+  session->setTotalLength(sequence, static_cast<int64_t>(slot.cached.size() + slot.decoded.size()));
+  for (int64_t i = 0; i < count; ++i)
+    if (Status added = session->add(sequence, slot.decoded[static_cast<size_t>(i)], RowRole::Prompt,
+                                    /*wantLogits=*/false);
+        !added)
+      return added;
+  if (Result<bool> prepared = session->prepare([](int64_t) { return true; }); !prepared)
+    return prepared.error();
+  if (Result<std::span<const float>> computed = session->decode(); !computed)
+    return computed.error();
+  return loaded.checkReadable();
 }
 
 /// Fails the request of a slot and discards the slot's cache.

@@ -10,7 +10,8 @@
 //
 // For the same reason a text does not depend on the state of the cache: if the arithmetic depends
 // on the role, a prompt reuses only positions that were computed in prefill. The answer to an
-// earlier turn was decoded, and is recomputed as part of the next turn's prompt.
+// earlier turn was decoded, and is recomputed as part of a prompt: by recomputeAnswers while there
+// is nothing else to do, else in the next turn.
 //
 // submit and cancel may be called from any thread and from listeners, everything else from one
 // thread at a time. Listeners are called only from step.
@@ -60,6 +61,7 @@ public:
     int64_t interruptions = 0;                ///< Decode calls within a call for prompts.
     int64_t drafted = 0, accepted = 0;        ///< Drafted and accepted tokens.
     int64_t recomputedTokens = 0;             ///< See Session::recomputedTokens.
+    int64_t answerTokens = 0;                 ///< See recomputeAnswers.
     double promptSeconds = 0, decodeSeconds = 0;
     double recomputeSeconds = 0; ///< Not included in the others.
 
@@ -86,6 +88,11 @@ public:
   void cancel(RequestId id);
   /// Advances all requests. Returns whether any is unfinished afterwards.
   bool step();
+  /// Recomputes some positions of an answer whose request has ended as those of a prompt, so that
+  /// the next turn of the conversation can reuse them. Takes about a quarter of a second, for which
+  /// requests would have to wait. Returns whether positions of answers remain; never if the
+  /// arithmetic does not depend on the role.
+  bool recomputeAnswers();
 
   const Model &model() const { return loaded; }
   Totals totals() const;
@@ -99,9 +106,13 @@ private:
   struct Task;
   struct Slot {
     std::unique_ptr<Task> task; ///< Null: the slot is free.
-    Tokens cached;              ///< If the slot is free, the tokens of its reusable positions.
-    uint64_t lastUsed = 0;      ///< If the slot is free: larger is later; 0: never.
-    bool isBusy = false;        ///< A call of the model in progress has rows of it.
+    // If the slot is free:
+    Tokens cached;            ///< The tokens of its reusable positions.
+    Tokens decoded;           ///< The tokens after these whose positions could be recomputed.
+    int64_t promptTokens = 0; ///< The length of its last prompt.
+    uint64_t lastUsed = 0;    ///< Larger is later; 0: never.
+
+    bool isBusy = false; ///< A call of the model in progress has rows of it.
   };
   /// A row that has been queued in the session.
   struct Row {
@@ -147,6 +158,8 @@ private:
   std::optional<Finish> finishAfter(const Task &task, int32_t token, int64_t room) const;
   void acceptDraft(Task &task, int64_t right);
   int64_t reusablePositions(size_t slot, const Task &task) const;
+  std::optional<size_t> slotToRecompute() const;
+  Status recomputeAsPrompt(size_t slot, int64_t count);
   void end(size_t slot, Finish finish);
   void fail(size_t slot, const Error &error);
   void failQueued(const Error &error);
@@ -158,8 +171,8 @@ private:
   FairQueue<RequestId, std::unique_ptr<Task>> waiting;
   std::vector<Row> rows; ///< The rows queued in the session, in order.
   Totals counted;
-  uint64_t turns = 0; ///< Chunks given to prompts so far, for the round-robin order.
-  uint64_t uses = 0;  ///< Requests that have ended in a slot.
+  uint64_t nextOrder = 0; ///< The round-robin order of prompts; see Task::order.
+  uint64_t uses = 0;      ///< Requests that have ended in a slot.
   PromptBudget budget;
   size_t numDecoding = 0;  ///< The number of requests that the current step decodes for.
   bool limitsGaps = false; ///< Whether one of these has Request::limitGaps.

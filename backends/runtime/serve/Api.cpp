@@ -552,13 +552,15 @@ void Api::health(HttpRequest &, std::shared_ptr<Exchange> exchange) {
 
 void Api::metricsText(HttpRequest &, std::shared_ptr<Exchange> exchange) {
   size_t unfinished = engine.unfinished(), running = std::min(unfinished, engine.numSlots());
-  exchange->reply({.contentType = routes().at("/metrics").contentType,
-                   .body = metrics.text({.running = running,
-                                         .waiting = unfinished - running,
-                                         .cacheBytes = cacheBytes,
-                                         .usedCacheBytes = static_cast<uint64_t>(
-                                             static_cast<double>(cacheBytes) * engine.cacheUse()),
-                                         .checkpointBytes = engine.checkpointBytes()})});
+  exchange->reply(
+      {.contentType = routes().at("/metrics").contentType,
+       .body = metrics.text({.running = running,
+                             .waiting = unfinished - running,
+                             .cacheBytes = cacheBytes,
+                             .usedCacheBytes = static_cast<uint64_t>(
+                                 static_cast<double>(cacheBytes) * engine.cacheUse()),
+                             .checkpointBytes = engine.checkpointBytes(),
+                             .recomputedAnswerTokens = engine.recomputedAnswerTokens()})});
 }
 
 /// Parses a body that is an object with the field `name`, which is returned, and optionally some of

@@ -151,14 +151,17 @@ void EngineThread::finish(const ListenerAdapter *request, bool hasRun) {
   requests.erase(found);
 }
 
-bool EngineThread::step() {
+/// Calls a function of the scheduler that returns whether to call it again.
+bool EngineThread::advance(bool (Scheduler::*step)()) {
   try {
-    bool unfinished = scheduler->step();
+    int64_t before = scheduler->totals().answerTokens;
+    bool again = (scheduler.get()->*step)();
     int64_t positions = 0;
     for (int64_t slot = 0; slot < options.slots; ++slot)
       positions += scheduler->cachedTokens(slot);
     usedPositions = positions;
-    return unfinished;
+    answerTokens += scheduler->totals().answerTokens - before;
+    return again;
   } catch (const std::exception &failure) {
     restart({internalError(failure).message});
     return false;
@@ -193,11 +196,19 @@ void EngineThread::run() {
       hasWork = false;
     }
     for (bool unfinished = true; unfinished;) {
-      unfinished = step();
+      unfinished = advance(&Scheduler::step);
       ended.clear();
       std::lock_guard lock(mutex);
       if (stopping)
         return;
+    }
+    for (bool remaining = true; remaining;) {
+      {
+        std::lock_guard lock(mutex);
+        if (hasWork || stopping)
+          break;
+      }
+      remaining = advance(&Scheduler::recomputeAnswers);
     }
   }
 }

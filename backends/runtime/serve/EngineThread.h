@@ -1,4 +1,5 @@
-// The thread that runs the scheduler while there are unfinished requests.
+// The thread that runs the scheduler while there are unfinished requests, and then until the
+// answers that it has cached can be reused.
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_ENGINETHREAD_H
 #define MICA_BACKENDS_RUNTIME_SERVE_ENGINETHREAD_H
 
@@ -48,6 +49,9 @@ public:
     return static_cast<double>(usedPositions) /
            static_cast<double>(options.slots * loaded.manifest().maxSeq);
   }
+  /// The number of positions of answers that have been recomputed as those of prompts, see
+  /// Scheduler::recomputeAnswers. May be called from any thread.
+  int64_t recomputedAnswerTokens() const { return answerTokens; }
   /// The bytes of all checkpoints; may be called from any thread.
   uint64_t checkpointBytes() const {
     std::lock_guard lock(mutex);
@@ -60,7 +64,7 @@ private:
   EngineThread(const Model &model, const Scheduler::Options &options,
                std::unique_ptr<Scheduler> scheduler, size_t maxQueued);
   void run();
-  bool step();
+  bool advance(bool (Scheduler::*step)());
   void restart(const Error &error);
   void wake();
   void finish(const ListenerAdapter *request, bool hasRun);
@@ -68,7 +72,7 @@ private:
   const Model &loaded;
   const Scheduler::Options options;
   const size_t maxQueued;
-  std::atomic<int64_t> usedPositions = 0;
+  std::atomic<int64_t> usedPositions = 0, answerTokens = 0;
   mutable std::mutex mutex;
   std::unique_ptr<Scheduler> scheduler; ///< protected by the mutex except on the engine's thread
   Scheduler::RequestId firstId = 0;     ///< of the requests of this scheduler

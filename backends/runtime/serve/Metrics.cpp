@@ -73,6 +73,10 @@ std::string Metrics::text(const Gauges &gauges) const {
                 "Tokens of prompts of completions that have ended with a token.", promptTokens);
   out += single("mica_cached_tokens_total", "counter",
                 "The part of these that a cache already held.", cachedTokens);
+  out += single("mica_recomputed_answer_tokens_total", "counter",
+                "Tokens of answers that were recomputed for the next turn while no request was "
+                "unfinished.",
+                static_cast<uint64_t>(gauges.recomputedAnswerTokens));
   out += single("mica_generated_tokens_total", "counter", "Tokens generated.", generatedTokens);
   out += single("mica_completions_running", "gauge",
                 "Completions with a sequence; a request has n for each prompt.", gauges.running);

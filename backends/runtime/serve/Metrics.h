@@ -37,10 +37,11 @@ public:
 
   /// Current values: completions with a slot and those waiting for one; the capacity of all caches,
   /// and how much of it holds positions of texts in progress or of earlier ones; the bytes of all
-  /// checkpoints.
+  /// checkpoints; EngineThread::recomputedAnswerTokens.
   struct Gauges {
     size_t running = 0, waiting = 0;
     uint64_t cacheBytes = 0, usedCacheBytes = 0, checkpointBytes = 0;
+    int64_t recomputedAnswerTokens = 0;
   };
   std::string text(const Gauges &gauges) const;
 

@@ -169,7 +169,8 @@ def loop(engine, size):
 
 
 def turn(engine, size):
-    """Only for Mica: new are the second question and the last token of the first answer, which was generated but never computed."""
+    """Only for Mica: new are the second question and the last token of the first answer, which was generated but never computed. THINKING
+    seconds are between the two turns."""
     options = argparse.Namespace(url="", seed=1, vocabulary=500, prompt=(0, 0), answer=(0, 0))
     random = clients.Client(options, "turn").random
     first, question = ([random.randrange(500) for _ in range(length)] for length in (size(4096), size(64)))
@@ -185,6 +186,8 @@ def turn(engine, size):
 
         # The bias determines the answer, so that its tokens are known.
         completion(first, len(answer), ignore_eos=True, logit_bias={"7": 100})
+        # The question is not sent at once, as by a user: the server may recompute the answer until then.
+        time.sleep(THINKING)
         seconds, usage = completion(first + answer + question, 1)
     computed = usage["prompt_tokens"] - usage["prompt_tokens_details"]["cached_tokens"]
     return {"computed over new": computed / (len(question) + 1), "computed": computed, "second turn, s": seconds}
@@ -231,6 +234,9 @@ def batch(engine, size):
             found[name] = asyncio.run(served(url, streamed)) / alone
     return {**found, "seconds": alone}
 
+
+#: Seconds that a user takes to read an answer and to write the next question.
+THINKING = 5
 
 #: Measurements, whether the peer takes part, and goals: a figure, its minimum or maximum, and whether it applies to the ratio to
 #: the peer.

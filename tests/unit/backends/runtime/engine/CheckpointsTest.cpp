@@ -238,6 +238,39 @@ TEST_F(CheckpointsTest, SharedBeginnings) {
   }
 }
 
+/// A model whose arithmetic depends on roles.
+class CheckpointsByRoleTest : public CheckpointsTest {
+  std::string manifest() const override { return dependingOnRole(fakeManifestOfStates()); }
+};
+
+// An answer that is recomputed as part of a prompt continues at the checkpoint before it.
+TEST_F(CheckpointsByRoleTest, AnswersAreRecomputed) {
+  open({.slots = 1, .promptRows = 128, .checkpointBytes = 1 << 20});
+  Tokens prompt = randomText(700);
+  Recorder recorder;
+  submit(request(prompt, 200), recorder);
+  finishAll();
+  fakeCalls.clear();
+  while (scheduler->recomputeAnswers()) {
+  }
+  int64_t recomputed = scheduler->totals().answerTokens;
+  EXPECT_GE(recomputed, 199);
+  EXPECT_LE(recomputed, 199 + 32);
+  Tokens next = prompt;
+  next.insert(next.end(), recorder.tokens.begin(), recorder.tokens.end());
+  Tokens question = randomText(20);
+  next.insert(next.end(), question.begin(), question.end());
+  RequestResult result = run(next, 1);
+  EXPECT_GE(result.reusedTokens, 899 - 32);
+  // The same as without a cache.
+  Recorder alone;
+  open({.slots = 1, .promptRows = 128});
+  Request fresh = request(next, 1);
+  submit(fresh, alone);
+  finishAll();
+  EXPECT_EQ(result.tokens, alone.tokens);
+}
+
 TEST_F(CheckpointsTest, ReusedByRole) {
   model = *load(dependingOnRole(fakeManifestOfStates()));
   auto session = openSession(1, 64, 100);

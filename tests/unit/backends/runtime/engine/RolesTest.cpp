@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <gmock/gmock.h>
 #include <random>
 
@@ -57,7 +58,7 @@ protected:
   /// Two turns of a conversation; the prompt of the second one contains the first prompt (two
   /// tokens) and answer (four, of which the last is not computed). Returns the number of cached
   /// tokens; its calls are in `fakeCalls`.
-  int64_t reusedBySecondTurn(int64_t lookup) {
+  int64_t reusedBySecondTurn(int64_t lookup, const std::function<void(Scheduler &)> &idle = {}) {
     fakeCalls.clear();
     auto scheduler = Scheduler::create(*model, {.slots = 1});
     if (!scheduler)
@@ -70,6 +71,8 @@ protected:
     EXPECT_TRUE(first) << first.error().message;
     expectRoles({2});
     fakeCalls.clear();
+    if (idle)
+      idle(**scheduler);
     auto requests = generation.requests({{1, 5, 8, 9, 8, 9, 7}});
     requests[0].maxReused = 7;
     auto second = generate(**scheduler, requests);
@@ -189,6 +192,49 @@ TEST_F(RolesTest, ACachedAnswerIsRecomputedAsAPrompt) {
   }
 }
 
+TEST_F(RolesTest, ACachedAnswerIsRecomputedBetweenTurns) {
+  for (int64_t lookup : {0, 3}) {
+    EXPECT_EQ(reusedBySecondTurn(lookup,
+                                 [](Scheduler &scheduler) {
+                                   EXPECT_FALSE(scheduler.recomputeAnswers());
+                                   EXPECT_EQ(scheduler.totals().answerTokens, 3);
+                                   EXPECT_FALSE(scheduler.recomputeAnswers());
+                                 }),
+              5);
+    EXPECT_THAT(calls(), testing::ElementsAre(
+                             std::pair(RowRole::Prompt,
+                                       std::vector{Row{8, 0, 2}, Row{9, 0, 3}, Row{8, 0, 4}}),
+                             std::pair(RowRole::Prompt, std::vector{Row{9, 0, 5}, Row{7, 0, 6}}),
+                             testing::_, testing::_, testing::_));
+  }
+}
+
+// Answers are recomputed in several calls, that of the last request first; a request that needs the
+// slot ends this.
+TEST_F(RolesTest, AnswersAreRecomputedPieceByPiece) {
+  auto scheduler = *Scheduler::create(*model, {.slots = 2, .promptRows = 8});
+  Generation generation;
+  generation.settings.maxTokens = 20;
+  ASSERT_TRUE(generate(*scheduler, generation.requests({{1, 5}, {4}})));
+  fakeCalls.clear();
+  EXPECT_TRUE(scheduler->recomputeAnswers());
+  ASSERT_EQ(fakeCalls.size(), 1u);
+  int32_t last = fakeCalls[0].rows[0].sequence;
+  EXPECT_EQ(fakeCalls[0].rows.size(), 8u);
+  EXPECT_TRUE(scheduler->recomputeAnswers());
+  EXPECT_TRUE(scheduler->recomputeAnswers());
+  EXPECT_EQ(scheduler->totals().answerTokens, 19) << "the last token has not been computed";
+  for (const FakeCall &call : fakeCalls)
+    for (const Row &row : call.rows)
+      EXPECT_EQ(row.sequence, last);
+  // Another conversation takes the slot that was used least recently, whose answer is forgotten.
+  ASSERT_TRUE(generate(*scheduler, generation.requests({{9, 9, 9}})));
+  int64_t before = scheduler->totals().answerTokens;
+  while (scheduler->recomputeAnswers()) {
+  }
+  EXPECT_EQ(scheduler->totals().answerTokens - before, 19);
+}
+
 TEST_F(RolesTest, BatchesComputePromptsAsPrompts) {
   RunArguments arguments;
   arguments.file = folder.file("requests.jsonl");
@@ -251,7 +297,9 @@ TEST_F(NoRolesTest, AllRowsShareACall) {
 }
 
 TEST_F(NoRolesTest, AnAnswerInTheCacheIsReused) {
-  EXPECT_EQ(reusedBySecondTurn(0), 5);
+  EXPECT_EQ(reusedBySecondTurn(
+                0, [](Scheduler &scheduler) { EXPECT_FALSE(scheduler.recomputeAnswers()); }),
+            5);
   EXPECT_EQ(calls().front(), std::pair(RowRole::Prompt, std::vector{Row{9, 0, 5}, Row{7, 0, 6}}));
 }
 

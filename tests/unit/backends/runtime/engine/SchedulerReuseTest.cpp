@@ -74,6 +74,15 @@ TEST_F(SchedulerReuseTest, ACommonBeginningCostsNoOtherTextItsCache) {
   EXPECT_EQ(reused(next(next(first)), 100), 7);
 }
 
+// A long answer that is generated again.
+TEST_F(SchedulerReuseTest, APromptWithALongAnswerIsReused) {
+  open({.slots = 2});
+  Recorder answered;
+  submit(request({1, 5, 3, 8}, 12), answered);
+  finishAll();
+  EXPECT_EQ(reused({1, 5, 3, 8}, 100), 3) << "although it is a small part of the cached text";
+}
+
 TEST_F(SchedulerReuseTest, AFailureLeavesNothingToReuse) {
   open({.slots = 1});
   Recorder failing;

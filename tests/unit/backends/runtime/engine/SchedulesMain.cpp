@@ -137,12 +137,13 @@ int main(int argc, char **argv) {
                                   randomTokens(first.manifest(), random, 1 + random() % 40)));
     alone.push_back(answerAlone(first, requests[i]));
   }
-  int64_t compared = 0, canceled = 0, reused = 0, joined = 0, interruptions = 0;
+  int64_t compared = 0, canceled = 0, reused = 0, joined = 0, interruptions = 0, answers = 0;
   // What a few schedules cover is a matter of luck, and of time: more follow if it is not enough.
   const int64_t wanted = std::atoi(argv[3]), max = 20 * wanted;
   auto isEnough = [&] {
     return compared > 100 * wanted && canceled > 0 && reused > 10 * wanted &&
-           (first.manifest().dependsOnRole ? interruptions : joined) > 10 * wanted;
+           (first.manifest().dependsOnRole ? std::min(interruptions, answers) : joined) >
+               10 * wanted;
   };
   for (int64_t round = 0; round < wanted || (round < max && !isEnough()); ++round) {
     Scheduler::Options options = randomOptions(random);
@@ -170,9 +171,12 @@ int main(int argc, char **argv) {
       }
       if (!sent.empty() && random() % 12 == 0)
         scheduler->cancel(sent[random() % sent.size()].id);
+      if (random() % 8 == 0)
+        scheduler->recomputeAnswers();
     } while (scheduler->step() || sent.size() < count);
     joined += scheduler->totals().joinedTokens;
     interruptions += scheduler->totals().interruptions;
+    answers += scheduler->totals().answerTokens;
     for (const Sent &each : sent) {
       const Answer &expected = alone[each.request];
       bool cut = each.answer.finish == Finish::Canceled;
@@ -196,8 +200,8 @@ int main(int argc, char **argv) {
   }
   std::printf("%lld tokens compared, %lld requests canceled, %lld tokens of second turns cached, "
               "%lld tokens of prompts computed in calls that decode, %lld calls for prompts "
-              "interrupted to decode\n",
+              "interrupted to decode, %lld tokens of answers recomputed between turns\n",
               static_cast<long long>(compared), static_cast<long long>(canceled),
               static_cast<long long>(reused), static_cast<long long>(joined),
-              static_cast<long long>(interruptions));
+              static_cast<long long>(interruptions), static_cast<long long>(answers));
 }
