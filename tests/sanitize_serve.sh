@@ -8,7 +8,7 @@
 #
 #   MICA_BUILD_DIR      the build folder with the compiler (default: build/release)
 #   MICA_JOBS           number of parallel jobs (default: the number of processors)
-#   MICA_SOAK_SECONDS   duration of the test with clients that misbehave (default: 120)
+#   MICA_SOAK_SECONDS   duration of the test with clients that misbehave (default: 60)
 #   MICA_SCHEDULES      number of random schedules for each weight format (default: 4)
 #
 # Exits with 1 if a test failed or a sanitizer reported something.
@@ -31,7 +31,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ ${#kinds[@]} -gt 0 ] || kinds=(address thread)
-[ $# -gt 0 ] || set -- test_serve.Serve test_serve_load.Load.test_closed_loop test_serve_load.Load.test_misbehaving_clients test_serve_schedules test_serve_tools
+[ $# -gt 0 ] || set -- test_serve.Serve test_serve_load.Load.test_closed_loop test_serve_load.Load.test_misbehaving_clients_joined test_serve_load.Load.test_misbehaving_clients_interrupted test_serve_schedules test_serve_tools
 if [ ! -x "$build/bin/mica" ]; then
   echo "mica: error: $build/bin/mica: is missing; build it with tests/run.sh, or set MICA_BUILD_DIR" >&2
   exit 1

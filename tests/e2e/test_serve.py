@@ -19,7 +19,7 @@ import unittest
 
 import checkpoint
 import harness
-from harness import BUNDLED, Case, program
+from harness import BUNDLED, Case, for_each, program
 from scripted import scripted
 
 MODEL = BUNDLED / "minimind-dense"
@@ -210,6 +210,16 @@ def ended(text):
     return text if text.endswith("\n") else text + "\n"
 
 
+#: Programs in which prompts join the call that decodes, and in which calls for prompts are interrupted to decode: with `--rows int8`, prefill
+#: has other arithmetic than decode on every processor.
+PROGRAMS = {"joined": lambda: [program(MODEL, "--weights", "f32").path],
+            "interrupted": lambda: [program(MODEL, "--weights", "int8", "--rows", "int8").path]}
+
+
+@for_each(PROGRAMS, "answers_do_not_depend_on_other_requests")
+@for_each(PROGRAMS, "clients_that_leave")
+@for_each(PROGRAMS, "sigterm_while_streaming")
+@for_each(PROGRAMS, "sigterm_during_a_request")
 class Serve(Case):
     def refused(self, status, mention, path, body, param=None):
         got, answer = server().post(path, body)
@@ -311,7 +321,7 @@ class Serve(Case):
 
     def test_answers_are_recomputed_between_turns(self):
         """With `--rows int8`, prefill has other arithmetic than decode on every processor."""
-        command, answer = [program(MODEL, "--weights", "int8", "--rows", "int8").path], [7] * 20
+        command, answer = PROGRAMS["interrupted"](), [7] * 20
         texts = []
         for wait in (True, False):
             with Server("--sequences", "1", command=command) as own:
@@ -732,17 +742,21 @@ class Serve(Case):
         self.assertRegex(raw(b"GET /health HTTP/1.1\r\n\r\nnonsense\r\n\r\n"), rb"(?s)^HTTP/1.1 200 .*HTTP/1.1 400 ")
         self.assertEqual(server().ask("GET", "/health")[0], 200)
 
-    def test_answers_do_not_depend_on_other_requests(self):
+    def answers_do_not_depend_on_other_requests(self, name):
         """With more requests than sequences, so that they also wait, join and leave."""
-        prompts = [f"count from {i} to {i + 7}:" for i in range(12)]
-        fields = {"max_tokens": 24, "temperature": 1}
-        alone = [server().post("/v1/completions", {"prompt": prompt, "seed": i, **fields})[1]["choices"]
-                 for i, prompt in enumerate(prompts)]
-        for _ in range(3):
-            with concurrent.futures.ThreadPoolExecutor(12) as pool:
-                together = list(pool.map(lambda numbered: server().post(
-                    "/v1/completions", {"prompt": numbered[1], "seed": numbered[0], **fields})[1]["choices"], enumerate(prompts)))
-            self.assertEqual(together, alone)
+        prompts = [f"count from {i} to {i + 7}:" * (1 + 20 * (i % 3 == 0)) for i in range(12)]
+        with Server("--sequences", "4", command=PROGRAMS[name]()) as own:
+            def answer(numbered):
+                number, prompt = numbered
+                body = {"prompt": prompt, "seed": number, "max_tokens": 24, "temperature": 1}
+                if number % 2:
+                    return own.post("/v1/completions", body)[1]["choices"][0]["text"]
+                return "".join(event["choices"][0]["text"] for event in own.events("/v1/completions", {**body, "stream": True}))
+
+            alone = [answer(numbered) for numbered in enumerate(prompts)]
+            for _ in range(3):
+                with concurrent.futures.ThreadPoolExecutor(12) as pool:
+                    self.assertEqual(list(pool.map(answer, enumerate(prompts))), alone)
 
     def test_fairness_between_requests(self):
         """A request with many completions does not delay others until all of them are done."""
@@ -777,9 +791,9 @@ class Serve(Case):
             self.assertEqual(logged[1]["prompts"][0].strip(), "count")
             self.assertEqual((len(logged[1]["prompts"]), len(logged[2]["prompts"])), (2, 1))
 
-    def test_clients_that_leave(self):
-        for stream, more in ((True, b""), (False, b""), (False, b"\r\n"), (False, b"GET /health HTTP/1.1\r\n\r\n")):
-            with self.subTest(stream=stream, more=more), Server("--sequences", "1") as own:
+    def clients_that_leave(self, name):
+        for stream, more in ((True, b""), (False, b""), (False, b"\r\n"), (False, b"GET /health HTTP/1.1\r\n\r\n"), (False, b"\r\n" * 20000)):
+            with self.subTest(stream=stream, more=more), Server("--sequences", "1", command=PROGRAMS[name]()) as own:
                 connection = own.connection()
                 connection.request("POST", "/v1/completions", json.dumps({**ENDLESS, "stream": stream}))
                 if stream:
@@ -1173,8 +1187,8 @@ class Serve(Case):
             self.assertEqual(own.terminate()[1], 0)
         self.assertFalse(os.path.exists(path))
 
-    def test_sigterm_while_streaming(self):
-        with Server("--sequences", "1", "--drain-seconds", "600") as own:
+    def sigterm_while_streaming(self, name):
+        with Server("--sequences", "1", "--drain-seconds", "600", command=PROGRAMS[name]()) as own:
             connection = own.connection()
             connection.request("POST", "/v1/completions",
                                json.dumps({"prompt": "27", "max_tokens": 600, "ignore_eos": True, "stream": True}))
@@ -1206,9 +1220,9 @@ class Serve(Case):
             busy.close()
             self.assertEqual((own.process.stderr.read(), own.process.wait(harness.SECONDS)), (b"", 0))
 
-    def test_sigterm_during_a_request(self):
+    def sigterm_during_a_request(self, name):
         for stream in (False, True):
-            with Server("--sequences", "1", "--drain-seconds", "0") as own:
+            with Server("--sequences", "1", "--drain-seconds", "0", command=PROGRAMS[name]()) as own:
                 connection = own.connection()
                 connection.request("POST", "/v1/completions", json.dumps({**ENDLESS, "stream": stream}))
                 own.wait_for_metric("mica_completions_running", 1)

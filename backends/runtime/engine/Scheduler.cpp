@@ -274,7 +274,8 @@ bool Scheduler::admitNext() {
 
 void Scheduler::admit(const Match &match, std::unique_ptr<Task> admitted) {
   size_t s = match.slot;
-  slots[s] = {.task = std::move(admitted)};
+  slots[s] = Slot();
+  slots[s].task = std::move(admitted);
   Task &task = *slots[s].task;
   task.begin(loaded);
   task.order = nextOrder++;

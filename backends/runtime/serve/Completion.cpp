@@ -562,7 +562,7 @@ void Completion::choiceEnded(int64_t choice, const RequestResult &result) {
   {
     std::lock_guard lock(mutex);
     completionTokens += static_cast<int64_t>(result.tokens.size());
-    // Further completions of a prompt find it in the cache because of the first one.
+    // Further completions may find the prompt in the cache because of the first one.
     if (choice % numChoices == 0)
       cachedTokens += result.reusedTokens;
     if (result.finish == Finish::Failed && !failure)

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <deque>
 #include <new>
+#include <poll.h>
 #include <sstream>
 #include <sys/socket.h>
 
@@ -64,8 +65,9 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 public:
   Connection(HttpSocket socket, HttpConnections &shared)
       : stream(std::move(socket)), timer(stream.get_executor()), ticks(stream.get_executor()),
-        shared(shared), pendingReservation(shared.pending),
-        buffer(std::max<size_t>(shared.options.maxHeaderBytes, discardBytes) + firstBytes) {
+        polls(stream.get_executor()), shared(shared),
+        buffer(std::max<size_t>(shared.options.maxHeaderBytes, discardBytes) + firstBytes),
+        pendingReservation(shared.pending) {
     ++shared.connections;
   }
   ~Connection() {
@@ -116,6 +118,7 @@ private:
   void fail(error_code error);
   void beginExchange();
   void watch();
+  void watchUnread();
   void queue(std::string bytes);
   void write();
   void finish();
@@ -123,7 +126,7 @@ private:
   void disconnect();
 
   Stream stream;
-  asio::steady_timer timer, ticks; ///< of onTimeout and every
+  asio::steady_timer timer, ticks, polls; ///< of setOnTimeout, repeat and watchUnread
   HttpConnections &shared;
   beast::flat_buffer buffer; ///< of a header, and of parts of bodies
   std::optional<http::request_parser<GrowingBody>> parser;
@@ -381,11 +384,11 @@ void Connection::handle() {
 }
 
 /// Detects that a client disconnects before its exchange is over. One that only ends its direction
-/// looks the same, and is taken to have left. What it sends meanwhile, a
-/// pipelined request, is kept; a client that sends more than the size of a header is not watched.
+/// looks the same, and is taken to have left. What it sends meanwhile, a pipelined request, is kept
+/// up to the size of a header; more than that is not read, so its end is not seen by reading.
 void Connection::watch() {
   if (buffer.size() >= shared.options.maxHeaderBytes)
-    return;
+    return watchUnread();
   stream.socket().async_wait(HttpSocket::wait_read, [self = shared_from_this(),
                                                      number = exchangeNumber](error_code error) {
     if (error || !self->inExchange || self->exchangeNumber != number || self->closed)
@@ -398,6 +401,18 @@ void Connection::watch() {
       return self->disconnect();
     self->buffer.commit(static_cast<size_t>(std::max<ssize_t>(got, 0)));
     self->watch();
+  });
+}
+
+void Connection::watchUnread() {
+  polls.expires_after(std::chrono::seconds(1));
+  polls.async_wait([self = shared_from_this(), number = exchangeNumber](error_code error) {
+    if (error || !self->inExchange || self->exchangeNumber != number || self->closed)
+      return;
+    pollfd polled{self->stream.socket().native_handle(), POLLRDHUP, 0};
+    if (::poll(&polled, 1, 0) != 0)
+      return self->disconnect();
+    self->watchUnread();
   });
 }
 
@@ -544,6 +559,7 @@ void Connection::finish() {
   replyReservation.reset();
   timer.cancel();
   ticks.cancel();
+  polls.cancel();
   if (keepAlive)
     return read();
   if (isUnread)
@@ -581,6 +597,7 @@ void Connection::disconnect() {
   stream.close();
   timer.cancel();
   ticks.cancel();
+  polls.cancel();
   reservation.reset();
   replyReservation.reset();
   pendingReservation.resize(0);

@@ -228,6 +228,8 @@ async function answer() {
       // Events may come faster than frames.
       frame ||= requestAnimationFrame(show);
     }
+    if (!finished)
+      throw new Error("the connection was closed before the end of the answer");
   } catch (error) {
     problem = error;
   }
