@@ -50,13 +50,15 @@ def two_types():
 #: Sizes of models with Mamba 2.
 MAMBA = ("num_attention_heads=4", "num_key_value_heads=2", "k_proj:0=12", "v_proj:0=12", "mamba_n_heads=4", "mamba_d_head=12",
          "mamba_n_groups=4", "in_proj:0=180", "conv1d:0=128", "A_log:0=4", "D:0=4", "dt_bias:0=4")
+MAMBA_ONE_GROUP = ("num_attention_heads=4", "num_key_value_heads=2", "k_proj:0=12", "v_proj:0=12", "mamba_n_heads=4", "mamba_d_head=12",
+                   "mamba_n_groups=1", "in_proj:0=120", "conv1d:0=68", "A_log:0=4", "D:0=4", "dt_bias:0=4")
 #: Models, options, and numbers of ranks.
 MODELS = {
     "f32": lambda: (BUNDLED / "minimind-dense", ["--weights", "f32"], (2, 4)),
     "bf16": lambda: (BUNDLED / "minimind-dense", ["--weights", "bf16"], (2, 4)),
     "int8": lambda: (BUNDLED / "minimind-dense", ["--weights", "int8", "--kv", "int8"], (2, 4)),
     "int4": lambda: (BUNDLED / "minimind-dense", ["--weights", "int4"], (2, 4)),
-    "q8_0": lambda: (converted("minimind-dense", "Q8_0")[0], [], (2,)),
+    "q8_0": lambda: (converted("minimind-dense", "Q8_0")[0], [], (2, 4)),
     "blocks": lambda: (round_robin_path(), [], (2,)),
     "experts": lambda: (BUNDLED / "minimind-moe", ["--weights", "int8"], (2,)),
     "two_types": lambda: (two_types(), [], (2, 4)),
@@ -69,10 +71,12 @@ MODELS = {
                               "o_proj:1=64", "linear_num_key_heads=4", "linear_num_value_heads=8", "in_proj_qkv:0=88", "conv1d:0=88",
                               "in_proj_z:0=40", "in_proj_b:0=8", "in_proj_a:0=8", "A_log:0=8", "dt_bias:0=8", "out_proj:1=40"), [], (2, 4)),
     "mamba": lambda: (resized("granite-hybrid", *MAMBA), [], (2, 4)),
+    # The published models have one group, which all heads share.
+    "mamba_one_group": lambda: (resized("granite-hybrid", *MAMBA_ONE_GROUP), [], (2, 4)),
     "parallel": lambda: (resized("falcon-h1", *MAMBA), [], (2, 4)),
     "conv": lambda: (resized("lfm2", "num_attention_heads=4", "num_key_value_heads=2", "k_proj:0=12", "v_proj:0=12", "q_layernorm:0=6",
                              "k_layernorm:0=6"), [], (2, 4)),
-    "sinks": lambda: (resized("gpt-oss", "num_attention_heads=4", "q_proj:0=40", "o_proj.weight:1=40", "sinks:0=4"), [], (2,)),
+    "sinks": lambda: (resized("gpt-oss", "num_attention_heads=4", "q_proj:0=40", "o_proj.weight:1=40", "sinks:0=4"), [], (2, 4)),
 }
 
 
@@ -117,6 +121,7 @@ def programs():
 @for_each(IMPLEMENTATIONS, "bench")
 @for_each(IMPLEMENTATIONS, "wrong_number")
 @for_each(IMPLEMENTATIONS, "other_program")
+@for_each(IMPLEMENTATIONS, "own_error")
 @for_each(IMPLEMENTATIONS, "one_process")
 @for_each(IMPLEMENTATIONS, "usage")
 @for_each(IMPLEMENTATIONS, "killed")
@@ -187,7 +192,25 @@ class Mpi(Case):
             other = harness.program(BUNDLED / "minimind-dense", *options).path
             done = harness.execute([mpirun(name), "-n", "1", two, *PROMPT, ":", "-n", "1", other, *PROMPT], env=ENV, check=False)
             self.assertNotEqual(done.returncode, 0)
-            self.assertEqual(done.stderr.decode().count(f"rank 1 runs another program than rank 0{ending} the same file to all hosts"), 1)
+            self.assertEqual(done.stderr.decode().count(
+                f"rank 1 on host {os.uname().nodename} runs another program than rank 0{ending} the same file to all hosts"), 1)
+
+    def own_error(self, name):
+        """The error of a rank names the rank and its host: here, its copy of the weights is damaged."""
+        _, two = programs()
+        damaged = pathlib.Path(harness.folder("damaged"), "program")
+        for file in (two, *pathlib.Path(two).parent.glob("mica-mpi-*.so")):
+            shutil.copy(file, damaged.parent / (damaged.name if file == two else file.name))
+        sections = {each["name"]: each for each in json.loads(harness.execute([two, "info", "--json"]).stdout)["sections"]}
+        with open(damaged, "r+b") as file:
+            file.seek(sections["weights"]["offset"] + 64)
+            byte = file.read(1)[0]
+            file.seek(-1, os.SEEK_CUR)
+            file.write(bytes([byte ^ 1]))
+        arguments = (*PROMPT, "--verify-weights")
+        done = harness.execute([mpirun(name), "-n", "1", two, *arguments, ":", "-n", "1", damaged, *arguments], env=ENV, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr.decode(), rf"error: rank 1 on host {re.escape(os.uname().nodename)}: ")
 
     def one_process(self, name):
         """A program without --shard is not started several times, nor beside one for several ranks."""

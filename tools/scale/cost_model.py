@@ -137,6 +137,12 @@ def tokens_per_s(shape, form, link, ranks, sequences=1, machine=MACHINE):
     return sequences / (time + exchange_time(exchanges(shape, form, ranks, sequences), link, ranks))
 
 
+def is_possible(shape, form, ranks, machine=MACHINE):
+    """Whether one model runs on all ranks: each has as many heads as the others, and its part fits into its memory."""
+    part = (weight_bytes(shape, form) + cache_bytes(shape)) / ranks
+    return shape.heads % ranks == 0 and part <= machine.memory
+
+
 def replicas_per_s(shape, form, ranks, sequences, machine=MACHINE):
     """Of all sequences together, a model on each of the ranks; 0 if one does not fit."""
     each = math.ceil(sequences / ranks)

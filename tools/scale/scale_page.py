@@ -49,8 +49,9 @@ def speed_rows():
     for shape in cost_model.SHAPES:
         for form in cost_model.FORMATS:
             for link in cost_model.LINKS:
-                speeds = (cost_model.tokens_per_s(shape, form, link, ranks) for ranks in cost_model.RANKS)
-                yield [shape.name, form.name, link.name, *map(number, speeds)]
+                yield [shape.name, form.name, link.name,
+                       *(number(cost_model.tokens_per_s(shape, form, link, ranks)) if cost_model.is_possible(shape, form, ranks) else "-"
+                         for ranks in cost_model.RANKS)]
 
 
 def replica_cell(shape, form, link, ranks):
@@ -107,7 +108,8 @@ def passage(result):
              "", paragraph("Exchanges per token between four ranks, as number and KiB, and their time in milliseconds with gathers / with "
                            "reductions:"), "",
              table(["model", "weights", "gathers", "reductions", *(link.name for link in cost_model.LINKS)], exchange_rows()), "",
-             "Tokens per second of a single sequence:", "",
+             paragraph("Tokens per second of a single sequence; none if the number of heads is not a multiple of the number of ranks, or if "
+                       "a part of the model does not fit into the memory of a rank:"), "",
              table(["model", "weights", "link", *(f"{ranks} rank{'s' * (ranks > 1)}" for ranks in cost_model.RANKS)], speed_rows()), "",
              "![Tokens per second over ranks](scale.svg)", "",
              paragraph("The number of concurrent sequences from which a replica on each rank generates more tokens per second than one "
@@ -148,7 +150,8 @@ class Panel(chart.Panel):
 
 def model_panel(shape, index):
     """A line for each link, dashed for bf16, solid for int4."""
-    lines = [(form, link, [(ranks, cost_model.tokens_per_s(shape, form, link, ranks)) for ranks in cost_model.RANKS])
+    lines = [(form, link, [(ranks, cost_model.tokens_per_s(shape, form, link, ranks)) for ranks in cost_model.RANKS
+                           if cost_model.is_possible(shape, form, ranks)])
              for form in (cost_model.FORMATS[2], cost_model.FORMATS[0]) for link in cost_model.LINKS]
     panel = Panel(f"{shape.name}: tokens per second of one sequence", index, cost_model.RANKS,
                   [speed for *_, points in lines for _, speed in points])

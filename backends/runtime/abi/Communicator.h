@@ -19,6 +19,8 @@ public:
   /// From 0 to size() - 1.
   virtual int64_t rank() const = 0;
   virtual int64_t size() const = 0;
+  /// For messages: the rank, and its host if that is known.
+  virtual std::string describe(int64_t rank) const { return "rank " + std::to_string(rank); }
   /// `all` gets the `bytes` at `part` of each rank, in the order of ranks: size() * bytes.
   virtual Status allGather(const void *part, uint64_t bytes, void *all) = 0;
   /// Copies the `bytes` at `data` of rank 0 to `data` of all other ranks, which may wait for long:

@@ -111,6 +111,9 @@ Status runOnRanks(const Device &device, program::ProgramFile file, const Manifes
   if (!started)
     return started.error();
   MpiRanks &ranks = **started;
+  // The messages of rank 0 are those of one process.
+  if (ranks.rank() > 0)
+    setProgramName(ranks.describe(ranks.rank()));
   if (Status known = checkRanks(file, manifest, ranks); !known) {
     // All ranks have this error. It is reported before mpirun ends the ranks because one has
     // failed.

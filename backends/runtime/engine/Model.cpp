@@ -46,7 +46,8 @@ Status checkRanks(const program::ProgramFile &file, const Manifest &manifest, Co
     return done;
   for (size_t rank = 1; rank < all.size(); ++rank)
     if (all[rank].program != all.front().program)
-      return Error{"rank " + std::to_string(rank) + " runs another program than rank 0" +
+      return Error{ranks.describe(static_cast<int64_t>(rank)) +
+                   " runs another program than rank 0" +
                    (all[rank].ranks == all.front().ranks
                         ? ""
                         : ", for " + std::to_string(all[rank].ranks) + " ranks") +

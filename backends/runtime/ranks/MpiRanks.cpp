@@ -46,7 +46,8 @@ public:
     statusAtDeadline = status;
     std::signal(SIGALRM, [](int) {
       constexpr std::string_view message =
-          "mica: error: MPI waits for another rank, which does not start or end\n";
+          "mica: error: MPI waits for another rank, which does not start or end; see the messages "
+          "of the other ranks, and whether their hosts reach each other\n";
       if (statusAtDeadline != 0) {
         [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message.data(), message.size());
       }
@@ -117,6 +118,11 @@ Result<std::unique_ptr<MpiRanks>> MpiRanks::start() {
   return ranks;
 }
 
+std::string MpiRanks::describe(int64_t rank) const {
+  std::string text = Communicator::describe(rank);
+  return hosts.empty() ? text : text + " on host " + hosts[static_cast<size_t>(rank)];
+}
+
 Status MpiRanks::startMonitor() {
   std::array<char, 256> own = {};
   std::string name = hostName();
@@ -124,12 +130,10 @@ Status MpiRanks::startMonitor() {
   std::vector<std::array<char, 256>> names(static_cast<size_t>(count));
   if (Status done = allGather(own.data(), own.size(), names.data()); !done)
     return done;
-  std::vector<std::string> hosts;
   for (const std::array<char, 256> &each : names)
     hosts.emplace_back(each.data());
   monitor = std::make_unique<RankMonitor>(
-      mpi, self, std::move(hosts), [this](const Error &error) { fail(error); },
-      RankMonitor::Timing());
+      mpi, self, hosts, [this](const Error &error) { fail(error); }, RankMonitor::Timing());
   return {};
 }
 
@@ -147,7 +151,7 @@ Status MpiRanks::check(int error) const {
     return {};
   char text[MICA_MPI_MESSAGE_BYTES];
   mpi.message(error, text);
-  return Error{"rank " + std::to_string(self) + ": MPI failed: " + text};
+  return Error{"MPI failed on " + describe(self) + ": " + text};
 }
 
 /// `move` waits for other ranks.

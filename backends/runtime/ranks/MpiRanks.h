@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace mica::rt {
 
@@ -37,6 +38,7 @@ public:
 
   int64_t rank() const override { return self; }
   int64_t size() const override { return count; }
+  std::string describe(int64_t rank) const override;
   Status allGather(const void *part, uint64_t bytes, void *all) override;
   Status broadcast(void *data, uint64_t bytes) override;
   void setCrowded(bool is) override;
@@ -51,6 +53,7 @@ private:
 
   const MicaMpi &mpi;
   int64_t self = 0, count = 1;
+  std::vector<std::string> hosts;       ///< of all ranks; empty until these are known
   std::unique_ptr<Communicator> shared; ///< null: on several hosts
   std::mutex failing;                   ///< protects the following member; locked by a failure
   std::function<void(const Error &)> callback;
