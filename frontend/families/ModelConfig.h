@@ -243,7 +243,9 @@ struct ModelConfig {
       type; ///< type of weights stated by the config; the actual types are those of the tensors
   GenerationDefaults generation;
   const NamingTable *names = nullptr;
-  std::vector<IgnoredKey> ignored; ///< sorted by file and key
+  std::optional<NamingTable> mtpNames; ///< of the layer of a multi-token prediction head; absent if
+                                       ///< the head is left out
+  std::vector<IgnoredKey> ignored;     ///< sorted by file and key
 };
 
 } // namespace mica

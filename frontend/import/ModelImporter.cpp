@@ -402,10 +402,8 @@ void ModelImporter::buildDraft() {
   const MtpWeights &mtp = *plan.mtp;
   const MtpModules &modules = *model.names->mtp;
   const LayerType &kind = *mtpLayerType(model);
-  NamingTable names = *model.names;
-  names.layers = modules.layers;
   ModelConfig head = model;
-  head.names = &names;
+  head.names = &*model.mtpNames;
   StringAttr role = builder.getStringAttr(kDraftRole);
   llvm::SmallVector<Type> weightTypes = llvm::map_to_vector(
       mtp.layer, [&](const PlannedWeight &weight) -> Type { return typeOf(weight); });

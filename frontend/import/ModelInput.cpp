@@ -157,6 +157,19 @@ static llvm::Error checkMtp(const ModelInput &input, const ModelConfig &model) {
   return llvm::Error::success();
 }
 
+/// The names of the tensors of the head's layer. Qwen3.5 checkpoints with experts store those of
+/// the model stacked, but may have separate ones in the head.
+static NamingTable mtpNames(const ModelInput &input, const ModelConfig &model) {
+  NamingTable names = *model.names;
+  names.layers = names.mtp->layers;
+  NamingTable separate = names;
+  separate.expert = transformersNames.expert;
+  separate.stackedGateUp = separate.stackedDown = "";
+  std::string first = llvm::StringRef(separate.expert).split('*').first.str() + "0.";
+  std::string tensor = (names.layers + ".0." + first + separate.expertGate + ".weight").str();
+  return input.weights && input.weights->find(tensor) ? separate : names;
+}
+
 static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNeeded needed,
                               MtpHead mtp) {
   if (llvm::Error error = openWeights(input, needed))
@@ -164,9 +177,11 @@ static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNe
   auto model = readModelConfig(input.folder, input.weights ? &*input.weights : nullptr);
   if (!model)
     return model.takeError();
-  if (mtp == MtpHead::Kept)
+  if (mtp == MtpHead::Kept) {
     if (llvm::Error error = checkMtp(input, *model))
       return error;
+    model->mtpNames = mtpNames(input, *model);
+  }
   WeightPlan plan = planWeights(*model, mtp);
   if (input.weights) {
     auto ignored = matchTensors(*input.weights, *model, plan);

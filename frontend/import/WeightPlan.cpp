@@ -465,7 +465,9 @@ static MtpWeights planMtp(const ModelConfig &model) {
                     .ofHidden = half((names.combine + "_hidden").str(), hidden),
                     .layer = {},
                     .finalNorm = norm(names.finalNorm)};
-  for (const LayerWeight &weight : layerWeights(model, *mtpLayerType(model)))
+  ModelConfig head = model;
+  head.names = &*model.mtpNames;
+  for (const LayerWeight &weight : layerWeights(head, *mtpLayerType(model)))
     result.layer.push_back(plan(names.layers + ".0.", weight));
   return result;
 }

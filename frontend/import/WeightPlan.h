@@ -87,7 +87,7 @@ struct WeightPlan {
 /// attention. Null if there is none, or if the family's heads are not supported (NamingTable::mtp).
 const LayerType *mtpLayerType(const ModelConfig &model);
 
-/// With MtpHead::Kept, the model must have an mtpLayerType.
+/// With MtpHead::Kept, the model must have an mtpLayerType and names of the head (mtpNames).
 WeightPlan planWeights(const ModelConfig &model, MtpHead mtp = MtpHead::LeftOut);
 
 /// All weights of `plan`.

@@ -3,7 +3,7 @@
 
     make_mtp_goldens.py
 
-Each is a checkpoint of tests/goldens/models with random tensors `mtp.*`. The golden is computed in f64 by the NumPy code below,
+Each is a checkpoint of tests/goldens/models with random tensors `mtp.*`, NAME-separate with experts that are separate tensors in the head. The golden is computed in f64 by the NumPy code below,
 which first reproduces the logits of that checkpoint, computed by transformers. What the head computes is the definition of Qwen's
 models: from the hidden state of position p after the final norm, and the embedding of the token at p + 1, each after a norm, a
 projection of both, a decoder layer with attention and separate keys and values, and a norm; the model's head then maps it to the
@@ -57,8 +57,9 @@ def silu(x):
 
 class Model:
     def __init__(self, config, tensors):
-        self.config = config
-        self.tensors = {name: value.astype(np.float64) for name, value in tensors.items()}
+        self.config = config.get("text_config", config)
+        # Names as in a checkpoint without a vision encoder.
+        self.tensors = {name.replace("model.language_model.", "model."): value.astype(np.float64) for name, value in tensors.items()}
 
     def weight(self, name):
         return self.tensors[name + ".weight"]
@@ -164,8 +165,14 @@ class Model:
         for row, share in enumerate(shares):
             best = np.argsort(-share, kind="stable")[: self.config["num_experts_per_tok"]]
             for expert in best:
-                y[row] += share[expert] / share[best].sum() * self.swiglu(x[row], f"{name}experts.{expert}.")
+                y[row] += share[expert] / share[best].sum() * self.expert(x[row], name + "experts.", expert)
         return y
+
+    def expert(self, x, name, index):
+        if name + "gate_up_proj" not in self.tensors:
+            return self.swiglu(x, f"{name}{index}.")
+        gate, up = np.split(self.tensors[name + "gate_up_proj"][index] @ x, 2)
+        return self.tensors[name + "down_proj"][index] @ (silu(gate) * up)
 
     def hidden(self, ids):
         """The hidden states after the final norm, whose logits the head computes."""
@@ -179,7 +186,7 @@ class Model:
         return self.norm(x, "model.norm")
 
     def logits(self, hidden):
-        return self.linear(hidden, "lm_head")
+        return self.linear(hidden, "lm_head" if "lm_head.weight" in self.tensors else "model.embed_tokens")
 
     def head(self, states, following):
         """The head's hidden states for positions with these hidden states of the model, and the tokens after them."""
@@ -200,15 +207,32 @@ class Model:
         return drafted
 
 
-def random_head(config, tensors, rng):
-    """Its layer has the shapes of the model's last one with attention."""
+def separated(shapes):
+    """The shapes of a layer whose experts are separate tensors instead of stacked ones."""
+    for name, shape in shapes.items():
+        if name.endswith("experts.gate_up_proj"):
+            for expert in range(shape[0]):
+                for part in ("gate_proj", "up_proj"):
+                    yield name.replace("gate_up_proj", f"{expert}.{part}.weight"), (shape[1] // 2, shape[2])
+        elif name.endswith("experts.down_proj"):
+            for expert in range(shape[0]):
+                yield name.replace("down_proj", f"{expert}.down_proj.weight"), shape[1:]
+        else:
+            yield name, shape
+
+
+def random_head(config, tensors, rng, separate):
+    """Its layer has the shapes of the model's last one with attention; `separate`: but separate experts."""
+    config = config.get("text_config", config)
     width = config["hidden_size"]
     last = max(i for i, kind in enumerate(config["layer_types"]) if kind == "full_attention")
-    prefix = f"model.layers.{last}."
+    prefix = next(name for name in tensors if f"layers.{last}." in name).partition(f"layers.{last}.")[0] + f"layers.{last}."
     shapes = {"fc.weight": (width, 2 * width)}
     for name in ("pre_fc_norm_embedding", "pre_fc_norm_hidden", "norm"):
         shapes[name + ".weight"] = (width,)
     shapes |= {f"layers.0.{name.removeprefix(prefix)}": value.shape for name, value in tensors.items() if name.startswith(prefix)}
+    if separate:
+        shapes = dict(separated(shapes))
     return {
         f"mtp.{name}": (rng.standard_normal(shape) * (0.2 if len(shape) == 1 else shape[-1] ** -0.5)).astype(np.float32)
         for name, shape in sorted(shapes.items())
@@ -224,11 +248,11 @@ def mutants(tensors):
     yield "halves of fc exchanged", tensors | {"mtp.fc.weight": np.roll(fc, fc.shape[1] // 2, 1)}
 
 
-def make(source, seed):
-    folder, target = GOLDENS / "models" / source, GOLDENS / "mtp" / source
+def make(source, seed, separate=False):
+    folder, target = GOLDENS / "models" / source, GOLDENS / "mtp" / (source + ("-separate" if separate else ""))
     config, golden = (json.loads((folder / name).read_text()) for name in ("config.json", "golden.json"))
     tensors = read_tensors(folder / "model.safetensors")
-    tensors |= random_head(config, tensors, np.random.default_rng(seed))
+    tensors |= random_head(config, tensors, np.random.default_rng(seed), separate)
     model, ids = Model(config, tensors), golden["prompt"]
     expected = np.load(folder / "golden.logits.npy")
     hidden = model.hidden(ids)
@@ -251,5 +275,6 @@ def make(source, seed):
 
 
 if __name__ == "__main__":
-    for number, name in enumerate(("qwen3-5", "qwen3-5-moe", "qwen3-next")):
+    for number, name in enumerate(("qwen3-5", "qwen3-5-moe", "qwen3-next", "qwen3-5-vision", "qwen3-5-moe-vision")):
         make(name, SEED + number)
+    make("qwen3-5-moe-vision", SEED, separate=True)

@@ -156,7 +156,8 @@ TEST_P(MtpHeads, LeaveTheModelAsItIs) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, MtpHeads,
-                         testing::Values("qwen3-5", "qwen3-5-moe", "qwen3-next"),
+                         testing::Values("qwen3-5", "qwen3-5-moe", "qwen3-next", "qwen3-5-vision",
+                                         "qwen3-5-moe-vision", "qwen3-5-moe-vision-separate"),
                          [](const auto &test) {
                            std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
