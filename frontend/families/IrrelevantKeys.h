@@ -22,6 +22,8 @@ inline constexpr llvm::StringLiteral implementation =
     "selects among implementations of the same arithmetic";
 inline constexpr llvm::StringLiteral laterTokens =
     "belongs to a multi-token prediction (MTP) module, which is left out";
+inline constexpr llvm::StringLiteral mtpHead =
+    "describes the multi-token prediction (MTP) head, whose tensors --keep-mtp reads";
 /// The key is not ignored: it was read before the others.
 inline constexpr llvm::StringLiteral used = "";
 } // namespace reasons

@@ -45,8 +45,8 @@ static constexpr FixedKey fixed[] = {
     {"norm_topk_prob", "[true]"},
 };
 static constexpr IgnoredKeyRow ignoredKeys[] = {
-    {"mtp_num_hidden_layers", reasons::laterTokens},
-    {"mtp_use_dedicated_embeddings", reasons::laterTokens},
+    {"mtp_num_hidden_layers", reasons::mtpHead},
+    {"mtp_use_dedicated_embeddings", reasons::mtpHead},
 };
 
 static constexpr KeyRule keysAround[] = {{"tie_word_embeddings", &H::tiedHead, {}, false}};

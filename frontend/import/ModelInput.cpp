@@ -138,7 +138,7 @@ static llvm::Error checkMtp(const ModelInput &input, const ModelConfig &model) {
     return inputError(
         model.path,
         "--keep-mtp: multi-token prediction (MTP) is only supported for Qwen's models "
-        "with gated delta nets, this is " +
+        "with layers of attention between gated delta nets, this is " +
             model.family,
         hint);
   if (llvm::any_of(model.layerTypes, followsLength))

@@ -41,7 +41,7 @@ WORK = ("decode", "prefill", "depth", "rewind", "mtp")
 MOST_OVER_BYTES, MOST_COMPUTED = 1.1, 512
 #: Tokens changed at the end of a conversation.
 EDITS = (1, 60, 100, 400)
-DRAFTS = 8
+DRAFTS, TOKENS = 8, 256
 #: Tokens that the multi-token prediction head drafts per pass.
 MTP_DRAFTS = (1, 2, 4)
 
@@ -122,9 +122,9 @@ def drafts(program, args):
     rng = random.Random(2)
     period = [rng.randrange(3, 1000) for _ in range(32)]
     tokens = ",".join(map(str, period * 16))
-    done = engines.json_of([program, "--tokens", tokens, "-n", "256", "--ignore-eos", "--temperature", "1", "--seed", "1", "--lookup",
+    done = engines.json_of([program, "--tokens", tokens, "-n", str(TOKENS), "--ignore-eos", "--temperature", "1", "--seed", "1", "--lookup",
                             str(DRAFTS), "--threads", str(args.threads), "--json"], args.timeout)
-    return {**done["lookup"], "tokens": 256}
+    return {**done["lookup"], "tokens": TOKENS}
 
 
 def checkpoints_of(shape, args):
@@ -151,14 +151,14 @@ def program_with_head(shape, args):
 def mtp(shape, args):
     """Seconds of passes with drafts in relation to those without: the tokens that a pass must yield to be worthwhile."""
     program = program_with_head(shape, args)
-    found = {}
+    begun, found = load.Load(), {}
     for drafts in MTP_DRAFTS:
         done = engines.json_of([program, "bench", "--prompt", "0", "--gen", "32", "--repeat", str(args.pairs), "--mtp", str(drafts), "--threads",
                                 str(args.threads), "--json"], args.timeout)
         test = next(test for test in done["results"] if "mtp" in test)
         plain = next(test for test in done["results"] if "mtp" not in test)
         found[drafts] = test["mtp"]["seconds_per_call"] * plain["tokens_per_s"]
-    return {"name": program.name, "cost": found}
+    return {"name": program.name, "cost": found, "load": begun.report()}
 
 
 def markdown(result):
@@ -170,7 +170,7 @@ def markdown(result):
         lines.append(f"| {each['name']}, depth {each['depth']} | {near:.1f} | {far:.1f} | {each['time']:.2f}x | {each['bytes']:.2f}x | "
                      f"{each['time over bytes']:.2f} | <= {MOST_OVER_BYTES}: {'reached' if each['reached'] else 'short'} |")
     if result["rewind"]:
-        lines += ["", f"| rewind | drafted, accepted, passes for {256} tokens | tokens computed after edits of "
+        lines += ["", f"| rewind | drafted, accepted, passes for {TOKENS} tokens | tokens computed after edits of "
                   f"{', '.join(map(str, EDITS))} | checkpoints | goal |", "|---" * 5 + "|"]
     for each in result["rewind"]:
         draft, edit = each["drafts"], each["edits"]

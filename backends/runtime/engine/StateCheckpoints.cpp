@@ -116,8 +116,15 @@ bool StateCheckpoints::isStored(int64_t length, int64_t end) const {
 }
 
 void StateCheckpoints::take(int64_t sequence, int64_t length) {
-  std::unique_ptr<std::byte[]> data =
-      count < maxCount ? std::make_unique_for_overwrite<std::byte[]>(bytesOfEach) : evict();
+  std::unique_ptr<std::byte[]> data;
+  if (count < maxCount)
+    data.reset(new (std::nothrow) std::byte[bytesOfEach]);
+  if (!data) {
+    // There is not as much memory as when the budget was chosen; a text can do without.
+    if (count == 0)
+      return;
+    data = evict();
+  }
   std::byte *to = data.get();
   for (const State &state : states)
     StateCopy(state, std::ssize(ofSequence), sequence)

@@ -180,9 +180,9 @@ TEST(Mtp, RefusesFurtherTensorsOfAHead) {
     folder.write("model.safetensors", safetensors(tensors));
     EXPECT_THAT(problemOf(folder.path()),
                 HasSubstr("tensor \"" + std::string(name) +
-                          "\" [4, 4] belongs to a multi-token prediction (MTP) head with several "
-                          "layers or separate embeddings, which is not supported; leave --keep-mtp "
-                          "out"));
+                          "\" [4, 4] is not one of a multi-token prediction (MTP) head with one "
+                          "layer and the model's embeddings; others are not supported; leave "
+                          "--keep-mtp out"));
   }
 }
 
@@ -190,8 +190,10 @@ TEST(Mtp, RefusesOtherModels) {
   std::string models = MICA_SOURCE_DIR "/tests/goldens/models/";
   EXPECT_THAT(
       problemOf(models + "llama-gqa"),
-      HasSubstr("--keep-mtp: multi-token prediction (MTP) is only supported for Qwen's models "
-                "with gated delta nets, this is llama; leave --keep-mtp out"));
+      HasSubstr(
+          "--keep-mtp: multi-token prediction (MTP) is only supported for Qwen's models "
+          "with layers of attention between gated delta nets, this is llama; leave --keep-mtp "
+          "out"));
   EXPECT_THAT(
       problemOf(models + "qwen3-5"),
       HasSubstr("--keep-mtp: the weights have no multi-token prediction (MTP) head, which has a "
