@@ -3,6 +3,7 @@
 import json
 import pathlib
 import re
+import sys
 
 import numpy as np
 
@@ -11,6 +12,9 @@ import harness
 from harness import BUNDLED, Case, execute, note, program
 from test_handwritten import interpreted
 from test_serve import Server
+
+sys.path.insert(0, str(harness.ROOT / "tests/bench"))
+import shapes  # noqa: E402
 
 MODELS = harness.ROOT / "tests/goldens/models"
 # Windows of 12 positions, and 2048 that can be removed again: rings of 33 blocks of 64.
@@ -54,6 +58,19 @@ class Windows(Case):
             self.assertEqual(facts["caches"], [
                 {"layers": facts["layers"] - window, "bytes_per_token": (facts["layers"] - window) * row},
                 {"layers": window, "bytes_per_token": window * row, "window": config["sliding_window"]}])
+
+    def test_sizes_of_states(self):
+        """Those of docs/state.md."""
+        documented = re.findall(r"^\| ([\w.-]+) \| (\d+) \| (\d+) \|$", (harness.ROOT / "docs/state.md").read_text(encoding="utf-8"), re.M)
+        sizes = []
+        for name, (config, *_) in shapes.HYBRIDS.items():
+            folder = pathlib.Path(harness.folder("config")) / name
+            folder.mkdir()
+            (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+            done = execute([harness.mica, "compile", folder, "--weights", "int8", "--emit", "kernels", "-o", folder / "out.mlir", "--json"])
+            said = json.loads(done.stdout)
+            sizes.append((name, *(f"{said[key] / 2 ** 20:.0f}" for key in ("state_bytes", "checkpoint_bytes"))))
+        self.assertEqual(documented, sizes)
 
     def pair(self, *options):
         """A program whose windows save memory, and one without."""
