@@ -201,11 +201,10 @@ TEST_F(RolesTest, ACachedAnswerIsRecomputedBetweenTurns) {
                                    EXPECT_FALSE(scheduler.recomputeAnswers());
                                  }),
               5);
-    EXPECT_THAT(calls(), testing::ElementsAre(
-                             std::pair(RowRole::Prompt,
-                                       std::vector{Row{8, 0, 2}, Row{9, 0, 3}, Row{8, 0, 4}}),
-                             std::pair(RowRole::Prompt, std::vector{Row{9, 0, 5}, Row{7, 0, 6}}),
-                             testing::_, testing::_, testing::_));
+    ASSERT_GE(calls().size(), 2u);
+    EXPECT_EQ(calls()[0],
+              std::pair(RowRole::Prompt, std::vector{Row{8, 0, 2}, Row{9, 0, 3}, Row{8, 0, 4}}));
+    EXPECT_EQ(calls()[1], std::pair(RowRole::Prompt, std::vector{Row{9, 0, 5}, Row{7, 0, 6}}));
   }
 }
 
@@ -214,7 +213,7 @@ TEST_F(RolesTest, ACachedAnswerIsRecomputedBetweenTurns) {
 TEST_F(RolesTest, AnswersAreRecomputedPieceByPiece) {
   auto scheduler = *Scheduler::create(*model, {.slots = 2, .promptRows = 8});
   Generation generation;
-  generation.settings.maxTokens = 20;
+  generation.settings.maxTokens = 12;
   ASSERT_TRUE(generate(*scheduler, generation.requests({{1, 5}, {4}})));
   fakeCalls.clear();
   EXPECT_TRUE(scheduler->recomputeAnswers());
@@ -222,8 +221,7 @@ TEST_F(RolesTest, AnswersAreRecomputedPieceByPiece) {
   int32_t last = fakeCalls[0].rows[0].sequence;
   EXPECT_EQ(fakeCalls[0].rows.size(), 8u);
   EXPECT_TRUE(scheduler->recomputeAnswers());
-  EXPECT_TRUE(scheduler->recomputeAnswers());
-  EXPECT_EQ(scheduler->totals().answerTokens, 19) << "the last token has not been computed";
+  EXPECT_EQ(scheduler->totals().answerTokens, 11) << "the last token has not been computed";
   for (const FakeCall &call : fakeCalls)
     for (const Row &row : call.rows)
       EXPECT_EQ(row.sequence, last);
@@ -232,7 +230,7 @@ TEST_F(RolesTest, AnswersAreRecomputedPieceByPiece) {
   int64_t before = scheduler->totals().answerTokens;
   while (scheduler->recomputeAnswers()) {
   }
-  EXPECT_EQ(scheduler->totals().answerTokens - before, 19);
+  EXPECT_EQ(scheduler->totals().answerTokens - before, 11);
 }
 
 TEST_F(RolesTest, BatchesComputePromptsAsPrompts) {
