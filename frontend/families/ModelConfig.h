@@ -189,7 +189,7 @@ struct LayerType {
   std::optional<PerLayerConfig> perLayer = std::nullopt; ///< after the feed-forward network
   bool mixes = true; ///< false: the layer has a feed-forward network only
 
-  /// Null if the layer has another mixer.
+  /// Null if the layer has another one or none.
   template <typename Config> const Config *mixer() const {
     return std::get_if<Config>(&stateMixer);
   }

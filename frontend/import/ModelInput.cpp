@@ -135,12 +135,11 @@ static llvm::Error finish(MLIRContext &context, ModelInput &input, ModelConfig m
 static llvm::Error checkMtp(const ModelInput &input, const ModelConfig &model) {
   constexpr llvm::StringLiteral hint = "leave --keep-mtp out";
   if (!mtpLayerType(model))
-    return inputError(
-        model.path,
-        "--keep-mtp: multi-token prediction (MTP) is only supported for Qwen's models "
-        "with layers of attention between gated delta nets, this is " +
-            model.family,
-        hint);
+    return inputError(model.path,
+                      "--keep-mtp: multi-token prediction (MTP) is only supported for Qwen models "
+                      "that combine gated delta nets and attention, this is " +
+                          model.family,
+                      hint);
   if (llvm::any_of(model.layerTypes, followsLength))
     // No test: no family with such a rope has a head.
     return inputError(model.path,
@@ -157,9 +156,9 @@ static llvm::Error checkMtp(const ModelInput &input, const ModelConfig &model) {
   return llvm::Error::success();
 }
 
-/// The names of the tensors of the head's layer. Qwen3.5 checkpoints with experts store those of
-/// the model stacked, but may have separate ones in the head.
-static NamingTable mtpNames(const ModelInput &input, const ModelConfig &model) {
+/// The names of the tensors of the head's layer. Qwen3.5 checkpoints with experts store the experts
+/// of the model as stacked tensors, but may have separate ones in the head.
+static NamingTable namesOfMtpHead(const ModelInput &input, const ModelConfig &model) {
   NamingTable names = *model.names;
   names.layers = names.mtp->layers;
   NamingTable separate = names;
@@ -180,7 +179,7 @@ static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNe
   if (mtp == MtpHead::Kept) {
     if (llvm::Error error = checkMtp(input, *model))
       return error;
-    model->mtpNames = mtpNames(input, *model);
+    model->mtpNames = namesOfMtpHead(input, *model);
   }
   WeightPlan plan = planWeights(*model, mtp);
   if (input.weights) {

@@ -140,8 +140,8 @@ llvm::Expected<IgnoredTensor> Matcher::classifyUnexpectedTensor(const TensorInfo
   if (plan.mtp && llvm::StringRef(tensor.name).starts_with(model.names->mtp->prefix))
     return inputError(weights.pathOf(tensor),
                       "tensor " + inQuotes(tensor.name) + " " + shown(tensor.shape) +
-                          " is not one of a multi-token prediction (MTP) head with one layer and "
-                          "the model's embeddings; others are not supported",
+                          " does not belong to a supported multi-token prediction (MTP) head, "
+                          "which has one layer and uses the model's embeddings",
                       "leave --keep-mtp out");
   if (auto reason = reasonTensorIsIrrelevant(tensor.name))
     return IgnoredTensor{tensor.name, reason->str()};

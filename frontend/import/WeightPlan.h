@@ -83,8 +83,9 @@ struct WeightPlan {
   std::optional<MtpWeights> mtp;                  ///< present if it is kept
 };
 
-/// The layer type of the multi-token prediction head: the model's last one whose layers only mix by
-/// attention. Null if there is none, or if the family's heads are not supported (NamingTable::mtp).
+/// The layer type of the multi-token prediction head: that of the model's last layer whose only
+/// mixer is attention. Null if there is none, or if the family's heads are not supported
+/// (NamingTable::mtp).
 const LayerType *mtpLayerType(const ModelConfig &model);
 
 /// With MtpHead::Kept, the model must have an mtpLayerType and names of the head (mtpNames).

@@ -45,8 +45,16 @@ def _cpuinfo(key):
         return next((line.split(":", 1)[1].strip() for line in f if line.split(":")[0].strip() == key), "unknown")
 
 
+#: Instruction sets that select kernels, the most capable first.
+EXTENSIONS = ("amx_bf16", "avx512_bf16", "avx512_vnni", "avx512f", "avx2")
+
+
 def machine():
-    return {"cpu": _cpuinfo("model name"), "processors": len(os.sched_getaffinity(0)), "kernel": os.uname().release}
+    flags = _cpuinfo("flags").split()
+    extension = next((name for name in EXTENSIONS if name in flags), "none of " + ", ".join(EXTENSIONS))
+    # Virtual machines often have a name without a generation.
+    cpu = f"{_cpuinfo('model name')} (family {_cpuinfo('cpu family')}, model {_cpuinfo('model')}, {extension})"
+    return {"cpu": cpu, "processors": len(os.sched_getaffinity(0)), "kernel": os.uname().release}
 
 
 def cpu():

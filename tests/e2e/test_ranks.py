@@ -12,6 +12,7 @@ import time
 import unittest
 import urllib.request
 
+import checkpoint
 import gguf_file
 import harness
 from harness import BUNDLED, GOLDENS, Case, for_each
@@ -91,6 +92,30 @@ class Threads(Case):
             several = harness.program(model, *options, "--shard", f"tensor={count}").path
             done = harness.execute([checker, one, several])
             self.assertRegex(done.stdout.decode(), rf"^{count} ranks: [0-9]+ logits are the same\n$")
+
+
+#: A model of each type, by type.
+TYPES = {}
+for _folder in sorted((GOLDENS / "models").iterdir()):
+    TYPES.setdefault(checkpoint.config_of(_folder)["model_type"], _folder)
+#: What cannot be partitioned for 3 ranks: the golden's other heads, ALiBi.
+NOT_FOR_THREE = "cannot be partitioned for 3 ranks: ([0-9]+ heads are neither a multiple nor a divisor of the number of ranks|" \
+                "the slopes of alibi are one list for all ranks)"
+
+
+@for_each(TYPES, "three_ranks")
+class Types(Case):
+    def three_ranks(self, name):
+        """Most goldens have three heads of queries and one of keys: three ranks have the logits of one process, or the compiler names the op."""
+        done = harness.execute([harness.mica, "compile", TYPES[name], "--weights", "f32", "--shard", "tensor=3", "-o",
+                                pathlib.Path(harness.folder("types")) / "three"], check=False)
+        if done.returncode:
+            self.assertRegex(done.stderr.decode(), f"'mica.[a-z_]+' op {NOT_FOR_THREE}")
+            harness.note(self, done.stderr.decode().strip().splitlines()[-1])
+            return
+        one, three = (harness.program(TYPES[name], "--weights", "f32", *options).path for options in ((), ("--shard", "tensor=3")))
+        checked = harness.execute([pathlib.Path(harness.mica).with_name("mica-ranks"), one, three])
+        self.assertRegex(checked.stdout.decode(), r"^3 ranks: [0-9]+ logits are the same\n$")
 
 
 def mpirun(implementation):

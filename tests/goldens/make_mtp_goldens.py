@@ -3,11 +3,12 @@
 
     make_mtp_goldens.py
 
-Each is a checkpoint of tests/goldens/models with random tensors `mtp.*`, NAME-separate with experts that are separate tensors in the head. The golden is computed in f64 by the NumPy code below,
-which first reproduces the logits of that checkpoint, computed by transformers. What the head computes is the definition of Qwen's
-models: from the hidden state of position p after the final norm, and the embedding of the token at p + 1, each after a norm, a
-projection of both, a decoder layer with attention and separate keys and values, and a norm; the model's head then maps it to the
-logits of position p + 2. To draft more than one token, the head continues with its own normalized hidden state and its best token.
+Each is a checkpoint of tests/goldens/models with random tensors `mtp.*`; in NAME-separate, the experts of the head are separate tensors.
+The golden is computed in f64 by the NumPy code below, which first reproduces the logits of that checkpoint, computed by transformers.
+What the head computes is the definition of Qwen's models: from the hidden state of position p after the final norm, and the embedding of
+the token at p + 1, each after a norm, a projection of both, a decoder layer with attention and separate keys and values, and a norm; the
+model's head then maps it to the logits of position p + 2. To draft more than one token, the head continues with its own normalized hidden
+state and its best token.
 
 Needs NumPy only.
 """
@@ -271,7 +272,7 @@ def make(source, seed, separate=False):
     write_tensors(target / "model.safetensors", tensors)
     np.save(target / "golden.mtp_logits.npy", logits.astype(np.float32))
     (target / "golden.json").write_text(json.dumps(golden | {"drafts": drafts}) + "\n")
-    print(f"{source}: {error:.1e} from transformers, drafts {drafts}")
+    print(f"{target.name}: {error:.1e} from transformers, drafts {drafts}")
 
 
 if __name__ == "__main__":

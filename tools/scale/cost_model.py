@@ -139,7 +139,7 @@ def tokens_per_s(shape, form, link, ranks, sequences=1, machine=MACHINE):
 
 def is_possible(shape, form, ranks, machine=MACHINE):
     """Whether one model runs on all ranks: each has as many heads as the others, and its part fits into its memory."""
-    part = (weight_bytes(shape, form) + cache_bytes(shape)) / ranks
+    part = weight_bytes(shape, form) / ranks + cache_bytes(shape) / min(ranks, shape.kv_heads)
     return shape.heads % ranks == 0 and part <= machine.memory
 
 

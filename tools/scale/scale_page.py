@@ -92,8 +92,12 @@ def check(result):
     words = (f"Measured with `{result['command']}`, commit {result['commit']}: {machine['cpu']}, {machine['processors']} processors, "
              f"Linux {machine['kernel']}, medians of {result['rounds']} rounds. Two ranks of one thread, relative to one process with two "
              "threads, and what the model predicts from the measured exchanges of a layer:")
+    prompts = [[each["weights"], LINES[each["link"]], number(each["tokens_per_s"]["median"]), f"{each['ratio']['median']:.2f}"]
+               for each in result["speeds"] if each["mpi"] == result["speeds"][1]["mpi"] and each["test"] == "prefill" and each["ratio"]]
     return [paragraph(words), "",
             table(["weights", "link", "tokens/s", "ratio", "predicted ratio"], rows), "",
+            "The same for a prompt of 512 tokens:", "",
+            table(["weights", "link", "tokens/s", "ratio"], prompts), "",
             "Exchanges of a layer of the 1B shape, in microseconds:", "",
             table(["exchange", "latencies", "KiB", "link", "by", "ranks", "us"], layers), ""]
 
@@ -108,8 +112,8 @@ def passage(result):
              "", paragraph("Exchanges per token between four ranks, as number and KiB, and their time in milliseconds with gathers / with "
                            "reductions:"), "",
              table(["model", "weights", "gathers", "reductions", *(link.name for link in cost_model.LINKS)], exchange_rows()), "",
-             paragraph("Tokens per second of a single sequence; none if the number of heads is not a multiple of the number of ranks, or if "
-                       "a part of the model does not fit into the memory of a rank:"), "",
+             paragraph("Tokens per second of a single sequence; `-`: the number of heads is not a multiple of the number of ranks, or a part of "
+                       "the model does not fit into the memory of a rank:"), "",
              table(["model", "weights", "link", *(f"{ranks} rank{'s' * (ranks > 1)}" for ranks in cost_model.RANKS)], speed_rows()), "",
              "![Tokens per second over ranks](scale.svg)", "",
              paragraph("The number of concurrent sequences from which a replica on each rank generates more tokens per second than one "

@@ -2,6 +2,7 @@
 #include "backends/runtime/support/Seconds.h"
 
 #include <algorithm>
+#include <cassert>
 #include <exception>
 #include <utility>
 
@@ -112,7 +113,7 @@ Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
           drafted - before.drafted,
           accepted - before.accepted,
           recomputedTokens - before.recomputedTokens,
-          answerTokens - before.answerTokens,
+          recomputedAnswerTokens - before.recomputedAnswerTokens,
           promptSeconds - before.promptSeconds,
           decodeSeconds - before.decodeSeconds,
           recomputeSeconds - before.recomputeSeconds};
@@ -120,7 +121,8 @@ Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
 
 Scheduler::Scheduler(const Model &model, const Options &options, std::unique_ptr<Session> session)
     : loaded(model), options(options), session(std::move(session)),
-      slots(static_cast<size_t>(options.slots)), budget(options.promptRows) {}
+      slots(static_cast<size_t>(options.slots)), budget(options.promptRows),
+      answerBudget(options.promptRows) {}
 
 Scheduler::~Scheduler() = default;
 
@@ -229,10 +231,11 @@ struct Scheduler::Match {
   int64_t reused = 0; ///< of them, those that the session can reuse
 };
 
-/// The free slot for a request: the one with most reusable positions, among those of whose cached
-/// positions, or of whose last prompt, the request reuses at least half. A prefix that many prompts
-/// share (a system prompt) is less than that and does not cost another conversation its cache. If
-/// there is none, the least recently used slot, which may be one that was never used.
+/// The free slot for a request: the one with most reusable positions, among those whose last prompt
+/// the request begins with (the next turn, or the same prompt again), and those of whose cached
+/// positions it reuses at least half. A prefix that many prompts share (a system prompt) is less
+/// than that and does not cost another conversation its cache. If there is none, the least recently
+/// used slot, which may be one that was never used.
 std::optional<Scheduler::Match> Scheduler::freeSlot(const Task &task) const {
   // The first token is sampled from the logits of the prompt's last row, unless it is forced.
   int64_t size = task.result.promptTokens;
@@ -248,9 +251,10 @@ std::optional<Scheduler::Match> Scheduler::freeSlot(const Task &task) const {
                                  cached.begin(), cached.end());
     int64_t same = differs.first - task.prompt.begin(),
             reused = session->rewindable(static_cast<int64_t>(s), same);
-    // The last prompt alone, if its answer is replaced by another one.
-    int64_t whole = std::min(static_cast<int64_t>(cached.size()), slots[s].promptTokens);
-    int64_t continued = reused >= whole - reused ? reused : 0;
+    auto filled = static_cast<int64_t>(cached.size() + slots[s].decoded.size());
+    // The last token of a prompt that is given again is computed for its logits.
+    bool continues = same + 1 >= slots[s].promptTokens || reused >= filled - reused;
+    int64_t continued = continues ? reused : 0;
     if (!best || continued > bestContinued ||
         (continued == bestContinued && slots[s].lastUsed < slots[best->slot].lastUsed)) {
       best = {s, same, reused};
@@ -741,6 +745,7 @@ std::optional<size_t> Scheduler::slotToRecompute() const {
 }
 
 bool Scheduler::recomputeAnswers() {
+  assert(rows.empty() && "between steps");
   std::optional<size_t> s = slotToRecompute();
   if (!s)
     return false;
@@ -748,12 +753,19 @@ bool Scheduler::recomputeAnswers() {
   Slot &slot = slots[*s];
   auto sequence = static_cast<int64_t>(*s), begin = static_cast<int64_t>(slot.cached.size());
   if (session->length(sequence) > begin) {
-    // Recurrent states may have to continue at an earlier checkpoint.
+    // Recurrent states may have to continue at an earlier checkpoint. A whole conversation is not
+    // recomputed for a turn that may never come.
+    constexpr int64_t maxLost = 512;
+    if (begin - session->rewindable(sequence, begin) > maxLost) {
+      slot.decoded.clear();
+      return slotToRecompute().has_value();
+    }
     auto kept = slot.cached.begin() + session->rewind(sequence, begin);
     slot.decoded.insert(slot.decoded.begin(), kept, slot.cached.end());
     slot.cached.erase(kept, slot.cached.end());
   }
-  int64_t count = std::min(static_cast<int64_t>(slot.decoded.size()), budget.interruptibleRows());
+  int64_t wanted = answerBudget.interruptibleRows(),
+          count = std::min(static_cast<int64_t>(slot.decoded.size()), wanted);
   if (Status done = recomputeAsPrompt(*s, count); !done) {
     // A request that needs the model fails with this error as well.
     session->discardQueued();
@@ -767,8 +779,10 @@ bool Scheduler::recomputeAnswers() {
   slot.decoded.erase(slot.decoded.begin(), end);
   if (slot.decoded.empty())
     session->takeCheckpoint(sequence);
-  budget.addPrompt(count, secondsSince(start));
-  counted.answerTokens += count;
+  // The rest of an answer takes more time per row.
+  if (count == wanted)
+    answerBudget.addPrompt(count, secondsSince(start));
+  counted.recomputedAnswerTokens += count;
   return slotToRecompute().has_value();
 }
 
@@ -782,8 +796,6 @@ Status Scheduler::recomputeAsPrompt(size_t s, int64_t count) {
                                     /*wantLogits=*/false);
         !added)
       return added;
-  if (Result<bool> prepared = session->prepare([](int64_t) { return true; }); !prepared)
-    return prepared.error();
   if (Result<std::span<const float>> computed = session->decode(); !computed)
     return computed.error();
   return loaded.checkReadable();

@@ -61,7 +61,7 @@ public:
     int64_t interruptions = 0;                ///< Decode calls within a call for prompts.
     int64_t drafted = 0, accepted = 0;        ///< Drafted and accepted tokens.
     int64_t recomputedTokens = 0;             ///< See Session::recomputedTokens.
-    int64_t answerTokens = 0;                 ///< See recomputeAnswers.
+    int64_t recomputedAnswerTokens = 0;       ///< See recomputeAnswers.
     double promptSeconds = 0, decodeSeconds = 0;
     double recomputeSeconds = 0; ///< Not included in the others.
 
@@ -91,7 +91,8 @@ public:
   /// Recomputes some positions of an answer whose request has ended as those of a prompt, so that
   /// the next turn of the conversation can reuse them. Takes about a quarter of a second, for which
   /// requests would have to wait. Returns whether positions of answers remain; never if the
-  /// arithmetic does not depend on the role.
+  /// arithmetic does not depend on the role. Answers before which more than 512 positions would
+  /// have to be recomputed as well are left out.
   bool recomputeAnswers();
 
   const Model &model() const { return loaded; }
@@ -108,7 +109,7 @@ private:
     std::unique_ptr<Task> task; ///< Null: the slot is free.
     // If the slot is free:
     Tokens cached;            ///< The tokens of its reusable positions.
-    Tokens decoded;           ///< The tokens after these whose positions could be recomputed.
+    Tokens decoded;           ///< Those of the decoded positions after them: see recomputeAnswers.
     int64_t promptTokens = 0; ///< The length of its last prompt.
     uint64_t lastUsed = 0;    ///< Larger is later; 0: never.
 
@@ -174,8 +175,9 @@ private:
   uint64_t nextOrder = 0; ///< The round-robin order of prompts; see Task::order.
   uint64_t uses = 0;      ///< Requests that have ended in a slot.
   PromptBudget budget;
-  size_t numDecoding = 0;  ///< The number of requests that the current step decodes for.
-  bool limitsGaps = false; ///< Whether one of these has Request::limitGaps.
+  PromptBudget answerBudget; ///< Of recomputeAnswers.
+  size_t numDecoding = 0;    ///< The number of requests that the current step decodes for.
+  bool limitsGaps = false;   ///< Whether one of these has Request::limitGaps.
   /// Prompts have joined the call that decodes, or are left out to measure its time.
   bool promptsAreDone = false;
 

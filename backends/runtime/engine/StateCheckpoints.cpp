@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <new>
 #include <numeric>
 
 namespace mica::rt {
@@ -120,7 +121,8 @@ void StateCheckpoints::take(int64_t sequence, int64_t length) {
   if (count < maxCount)
     data.reset(new (std::nothrow) std::byte[bytesOfEach]);
   if (!data) {
-    // There is not as much memory as when the budget was chosen; a text can do without.
+    // There is not as much memory as when the budget was chosen; checkpoints are optional. No test:
+    // it would have to exhaust memory at this place.
     if (count == 0)
       return;
     data = evict();

@@ -151,7 +151,8 @@ Status MpiRanks::check(int error) const {
     return {};
   char text[MICA_MPI_MESSAGE_BYTES];
   mpi.message(error, text);
-  return Error{"MPI failed on " + describe(self) + ": " + text};
+  // The messages of other ranks begin with their names, see runOnRanks.
+  return Error{(self == 0 ? describe(self) + ": " : "") + "MPI failed: " + text};
 }
 
 /// `move` waits for other ranks.

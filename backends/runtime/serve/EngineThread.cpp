@@ -154,13 +154,13 @@ void EngineThread::finish(const ListenerAdapter *request, bool hasRun) {
 /// Calls a function of the scheduler that returns whether to call it again.
 bool EngineThread::advance(bool (Scheduler::*step)()) {
   try {
-    int64_t before = scheduler->totals().answerTokens;
+    int64_t before = scheduler->totals().recomputedAnswerTokens;
     bool again = (scheduler.get()->*step)();
     int64_t positions = 0;
     for (int64_t slot = 0; slot < options.slots; ++slot)
       positions += scheduler->cachedTokens(slot);
     usedPositions = positions;
-    answerTokens += scheduler->totals().answerTokens - before;
+    recomputedAnswers += scheduler->totals().recomputedAnswerTokens - before;
     return again;
   } catch (const std::exception &failure) {
     restart({internalError(failure).message});
@@ -202,10 +202,12 @@ void EngineThread::run() {
       if (stopping)
         return;
     }
-    for (bool remaining = true; remaining;) {
+    // A client that sends one request after the other does not wait for answers to be recomputed.
+    std::chrono::milliseconds pause{500};
+    for (bool remaining = true; remaining; pause = {}) {
       {
-        std::lock_guard lock(mutex);
-        if (hasWork || stopping)
+        std::unique_lock lock(mutex);
+        if (changed.wait_for(lock, pause, [&] { return hasWork || stopping; }))
           break;
       }
       remaining = advance(&Scheduler::recomputeAnswers);

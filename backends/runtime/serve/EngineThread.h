@@ -1,5 +1,5 @@
-// The thread that runs the scheduler while there are unfinished requests, and then until the
-// answers that it has cached can be reused.
+// The thread that runs the scheduler while there are unfinished requests, and then recomputes
+// cached answers so that they can be reused.
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_ENGINETHREAD_H
 #define MICA_BACKENDS_RUNTIME_SERVE_ENGINETHREAD_H
 
@@ -51,7 +51,7 @@ public:
   }
   /// The number of positions of answers that have been recomputed as those of prompts, see
   /// Scheduler::recomputeAnswers. May be called from any thread.
-  int64_t recomputedAnswerTokens() const { return answerTokens; }
+  int64_t recomputedAnswerTokens() const { return recomputedAnswers; }
   /// The bytes of all checkpoints; may be called from any thread.
   uint64_t checkpointBytes() const {
     std::lock_guard lock(mutex);
@@ -72,7 +72,7 @@ private:
   const Model &loaded;
   const Scheduler::Options options;
   const size_t maxQueued;
-  std::atomic<int64_t> usedPositions = 0, answerTokens = 0;
+  std::atomic<int64_t> usedPositions = 0, recomputedAnswers = 0;
   mutable std::mutex mutex;
   std::unique_ptr<Scheduler> scheduler; ///< protected by the mutex except on the engine's thread
   Scheduler::RequestId firstId = 0;     ///< of the requests of this scheduler

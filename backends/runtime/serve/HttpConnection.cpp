@@ -404,13 +404,14 @@ void Connection::watch() {
   });
 }
 
+/// Asio does not wait for the end of a client's direction alone.
 void Connection::watchUnread() {
   polls.expires_after(std::chrono::seconds(1));
   polls.async_wait([self = shared_from_this(), number = exchangeNumber](error_code error) {
     if (error || !self->inExchange || self->exchangeNumber != number || self->closed)
       return;
     pollfd polled{self->stream.socket().native_handle(), POLLRDHUP, 0};
-    if (::poll(&polled, 1, 0) != 0)
+    if (::poll(&polled, 1, 0) > 0)
       return self->disconnect();
     self->watchUnread();
   });

@@ -35,9 +35,9 @@ public:
   /// The time between two tokens of a completion.
   void observeTokenGap(double seconds) { observe(tokenGap, seconds); }
 
-  /// Current values: completions with a slot and those waiting for one; the capacity of all caches,
-  /// and how much of it holds positions of texts in progress or of earlier ones; the bytes of all
-  /// checkpoints; EngineThread::recomputedAnswerTokens.
+  /// Values of others: completions with a slot and those waiting for one; the capacity of all
+  /// caches, and how much of it holds positions of texts in progress or of earlier ones; the bytes
+  /// of all checkpoints; EngineThread::recomputedAnswerTokens.
   struct Gauges {
     size_t running = 0, waiting = 0;
     uint64_t cacheBytes = 0, usedCacheBytes = 0, checkpointBytes = 0;

@@ -168,6 +168,10 @@ def loop(engine, size):
     return {"tokens/s": found["tokens_per_second"], "p99 first token, s": found["first_token"]["p99"], "p99 gap, ms": 1e3 * p99(found["gaps"])}
 
 
+#: Seconds that a user takes to read an answer and to write the next question.
+THINKING = 5
+
+
 def turn(engine, size):
     """Only for Mica: new are the second question and the last token of the first answer, which was generated but never computed. THINKING
     seconds are between the two turns."""
@@ -234,9 +238,6 @@ def batch(engine, size):
             found[name] = asyncio.run(served(url, streamed)) / alone
     return {**found, "seconds": alone}
 
-
-#: Seconds that a user takes to read an answer and to write the next question.
-THINKING = 5
 
 #: Measurements, whether the peer takes part, and goals: a figure, its minimum or maximum, and whether it applies to the ratio to
 #: the peer.

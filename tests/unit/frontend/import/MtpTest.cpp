@@ -180,8 +180,8 @@ TEST(Mtp, RefusesFurtherTensorsOfAHead) {
     folder.write("model.safetensors", safetensors(tensors));
     EXPECT_THAT(problemOf(folder.path()),
                 HasSubstr("tensor \"" + std::string(name) +
-                          "\" [4, 4] is not one of a multi-token prediction (MTP) head with one "
-                          "layer and the model's embeddings; others are not supported; leave "
+                          "\" [4, 4] does not belong to a supported multi-token prediction (MTP) "
+                          "head, which has one layer and uses the model's embeddings; leave "
                           "--keep-mtp out"));
   }
 }
@@ -191,9 +191,8 @@ TEST(Mtp, RefusesOtherModels) {
   EXPECT_THAT(
       problemOf(models + "llama-gqa"),
       HasSubstr(
-          "--keep-mtp: multi-token prediction (MTP) is only supported for Qwen's models "
-          "with layers of attention between gated delta nets, this is llama; leave --keep-mtp "
-          "out"));
+          "--keep-mtp: multi-token prediction (MTP) is only supported for Qwen models that combine "
+          "gated delta nets and attention, this is llama; leave --keep-mtp out"));
   EXPECT_THAT(
       problemOf(models + "qwen3-5"),
       HasSubstr("--keep-mtp: the weights have no multi-token prediction (MTP) head, which has a "

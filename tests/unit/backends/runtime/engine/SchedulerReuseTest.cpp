@@ -74,6 +74,15 @@ TEST_F(SchedulerReuseTest, ACommonBeginningCostsNoOtherTextItsCache) {
   EXPECT_EQ(reused(next(next(first)), 100), 7);
 }
 
+// A question that is shorter than the system prompt before it.
+TEST_F(SchedulerReuseTest, ALongCommonBeginningCostsNoOtherTextItsCache) {
+  open({.slots = 2});
+  Recorder answered;
+  submit(request({1, 5, 3, 8, 6, 4}, 8), answered);
+  finishAll();
+  EXPECT_EQ(reused({1, 5, 3, 8, 9, 9}, 100), 0) << "four of six positions, but a slot is unused";
+}
+
 // A long answer that is generated again.
 TEST_F(SchedulerReuseTest, APromptWithALongAnswerIsReused) {
   open({.slots = 2});

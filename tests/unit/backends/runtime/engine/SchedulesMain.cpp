@@ -176,7 +176,7 @@ int main(int argc, char **argv) {
     } while (scheduler->step() || sent.size() < count);
     joined += scheduler->totals().joinedTokens;
     interruptions += scheduler->totals().interruptions;
-    answers += scheduler->totals().answerTokens;
+    answers += scheduler->totals().recomputedAnswerTokens;
     for (const Sent &each : sent) {
       const Answer &expected = alone[each.request];
       bool cut = each.answer.finish == Finish::Canceled;
