@@ -146,12 +146,13 @@ static llvm::Error checkMtp(const ModelInput &input, const ModelConfig &model) {
                       "--keep-mtp: multi-token prediction (MTP) is not supported with a rope that "
                       "depends on the length",
                       hint);
-  if (input.weights && !input.weights->find((model.names->mtp->combine + ".weight").str()))
+  std::string tensor = (model.names->mtp->combine + ".weight").str();
+  if (input.weights && !input.weights->find(tensor))
     return inputError(
         input.folder,
         "--keep-mtp: the weights have no multi-token prediction (MTP) head, which has a "
         "tensor " +
-            inQuotes((model.names->mtp->combine + ".weight").str()),
+            inQuotes(tensor),
         hint);
   return llvm::Error::success();
 }

@@ -155,9 +155,8 @@ def mtp(shape, args):
     for drafts in MTP_DRAFTS:
         done = engines.json_of([program, "bench", "--prompt", "0", "--gen", "32", "--repeat", str(args.pairs), "--mtp", str(drafts), "--threads",
                                 str(args.threads), "--json"], args.timeout)
-        test = next(test for test in done["results"] if "mtp" in test)
-        plain = next(test for test in done["results"] if "mtp" not in test)
-        found[drafts] = test["mtp"]["seconds_per_call"] * plain["tokens_per_s"]
+        plain, drafting = done["results"]
+        found[drafts] = drafting["mtp"]["seconds_per_call"] * plain["tokens_per_s"]
     return {"name": program.name, "cost": found, "load": begun.report()}
 
 

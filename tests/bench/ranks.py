@@ -16,7 +16,6 @@ The processors must not be fewer than two. Four ranks on fewer than four process
 """
 
 import argparse
-import functools
 import json
 import os
 import pathlib
@@ -87,12 +86,9 @@ class Tools:
 
 def programs(out, args):
     """(weights, program of one process, program of two ranks)"""
-    folder = shapes.once(out / args.shape, shapes.folder_of(shapes.SHAPES[args.shape]))
     for weights in args.weights:
-        def compiled(part, options, weights=weights):
-            subprocess.run([args.mica, "compile", folder, "--weights", weights, "--max-seq", "1024", "-o", part, *options], check=True)
-        yield (weights, shapes.once(out / f"{args.shape}-{weights}-1", functools.partial(compiled, options=[])),
-               shapes.once(out / f"{args.shape}-{weights}-2", functools.partial(compiled, options=["--shard", "tensor=2"])))
+        yield (weights, shapes.program(args.shape, weights, out, args, "-1-rank"),
+               shapes.program(args.shape, weights, out, args, "-2-ranks", ("--shard", "tensor=2")))
 
 
 def alternate(contenders, rounds, turn):
@@ -250,6 +246,7 @@ def parse(argv):
     parser.add_argument("--timeout", type=float, default=120,
                         help="seconds that one run may take; ranks that did not end are not run again")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything that was measured")
+    parser.set_defaults(max_seq=1024)
     args = parser.parse_args(argv)
     if args.rounds < 1 or args.hasty < 1:
         parser.error("--rounds and --hasty must be at least 1")

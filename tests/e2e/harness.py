@@ -189,6 +189,14 @@ def compile_ir(text, weights, *options):
     return Program(compile_file(place / "edited.mlir", *options)[0])
 
 
+def flip_byte(file, offset):
+    """Damages a file that is open for reading and writing."""
+    file.seek(offset)
+    byte = file.read(1)[0]
+    file.seek(offset)
+    file.write(bytes([byte ^ 0x41]))
+
+
 def program(model, *options):
     return Program(compile_file(model, *options)[0])
 

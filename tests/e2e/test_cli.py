@@ -246,12 +246,7 @@ class Cli(Case):
         size = os.path.getsize(self.built.path)
 
         def flip(offset):
-            def change(f):
-                f.seek(offset)
-                byte = f.read(1)[0]
-                f.seek(offset)
-                f.write(bytes([byte ^ 0x41]))
-            return change
+            return lambda f: harness.flip_byte(f, offset)
 
         for name in ("code", "manifest"):
             middle = sections[name]["offset"] + sections[name]["bytes"] // 2

@@ -21,7 +21,6 @@ CONFIGS = sorted(p.stem for p in (SHARED / "configs").glob("*.json")) or ["absen
 BOUNDS = {("int8", "int8"): 0.04, ("int4", "bf16"): 0.6}
 
 
-
 def has_recurrent_state(built):
     caches = json.loads(built.run("info", "--json").stdout)["manifest"]["caches"]
     return any("matrix" in cache for cache in caches)

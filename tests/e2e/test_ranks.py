@@ -12,9 +12,9 @@ import time
 import unittest
 import urllib.request
 
-import checkpoint
 import gguf_file
 import harness
+import test_families
 from harness import BUNDLED, GOLDENS, Case, for_each
 from test_gguf import converted, experts_folder, round_robin_path
 
@@ -48,11 +48,12 @@ def two_types():
         os.path.join(harness.folder("two types"), "m.gguf")))
 
 
-#: Sizes of models with Mamba 2.
-MAMBA = ("num_attention_heads=4", "num_key_value_heads=2", "k_proj:0=12", "v_proj:0=12", "mamba_n_heads=4", "mamba_d_head=12",
-         "mamba_n_groups=4", "in_proj:0=180", "conv1d:0=128", "A_log:0=4", "D:0=4", "dt_bias:0=4")
-MAMBA_ONE_GROUP = ("num_attention_heads=4", "num_key_value_heads=2", "k_proj:0=12", "v_proj:0=12", "mamba_n_heads=4", "mamba_d_head=12",
-                   "mamba_n_groups=1", "in_proj:0=120", "conv1d:0=68", "A_log:0=4", "D:0=4", "dt_bias:0=4")
+def mamba(groups):
+    """Sizes of models with Mamba 2; groups have keys and queries of 10 numbers each."""
+    return ("num_attention_heads=4", "num_key_value_heads=2", "k_proj:0=12", "v_proj:0=12", "mamba_n_heads=4", "mamba_d_head=12",
+            f"mamba_n_groups={groups}", f"in_proj:0={100 + 20 * groups}", f"conv1d:0={48 + 20 * groups}", "A_log:0=4", "D:0=4", "dt_bias:0=4")
+
+
 #: Models, options, and numbers of ranks.
 MODELS = {
     "f32": lambda: (BUNDLED / "minimind-dense", ["--weights", "f32"], (2, 4)),
@@ -71,10 +72,10 @@ MODELS = {
     "delta": lambda: (resized("qwen3-5", "num_attention_heads=4", "num_key_value_heads=2", "q_proj:0=128", "k_proj:0=32", "v_proj:0=32",
                               "o_proj:1=64", "linear_num_key_heads=4", "linear_num_value_heads=8", "in_proj_qkv:0=88", "conv1d:0=88",
                               "in_proj_z:0=40", "in_proj_b:0=8", "in_proj_a:0=8", "A_log:0=8", "dt_bias:0=8", "out_proj:1=40"), [], (2, 4)),
-    "mamba": lambda: (resized("granite-hybrid", *MAMBA), [], (2, 4)),
+    "mamba": lambda: (resized("granite-hybrid", *mamba(4)), [], (2, 4)),
     # The published models have one group, which all heads share.
-    "mamba_one_group": lambda: (resized("granite-hybrid", *MAMBA_ONE_GROUP), [], (2, 4)),
-    "parallel": lambda: (resized("falcon-h1", *MAMBA), [], (2, 4)),
+    "mamba_one_group": lambda: (resized("granite-hybrid", *mamba(1)), [], (2, 4)),
+    "parallel": lambda: (resized("falcon-h1", *mamba(4)), [], (2, 4)),
     "conv": lambda: (resized("lfm2", "num_attention_heads=4", "num_key_value_heads=2", "k_proj:0=12", "v_proj:0=12", "q_layernorm:0=6",
                              "k_layernorm:0=6"), [], (2, 4)),
     "sinks": lambda: (resized("gpt-oss", "num_attention_heads=4", "q_proj:0=40", "o_proj.weight:1=40", "sinks:0=4"), [], (2, 4)),
@@ -95,9 +96,7 @@ class Threads(Case):
 
 
 #: A model of each type, by type.
-TYPES = {}
-for _folder in sorted((GOLDENS / "models").iterdir()):
-    TYPES.setdefault(checkpoint.config_of(_folder)["model_type"], _folder)
+TYPES = {kind: GOLDENS / "models" / names[0] for kind, names in test_families.MODELS.items()}
 #: Types whose golden has other numbers of heads, in layers with states too, or ALiBi; DIFFERENT is the error.
 NOT_FOR_THREE = {"bamba", "bloom", "falcon_h1", "gemma4", "gemma4_text", "granitemoehybrid", "mamba2", "nemotron_h", "qwen3", "qwen3_5",
                  "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"}
@@ -231,10 +230,7 @@ class Mpi(Case):
             shutil.copy(file, damaged.parent / (damaged.name if file == two else file.name))
         sections = {each["name"]: each for each in json.loads(harness.execute([two, "info", "--json"]).stdout)["sections"]}
         with open(damaged, "r+b") as file:
-            file.seek(sections["weights"]["offset"] + 64)
-            byte = file.read(1)[0]
-            file.seek(-1, os.SEEK_CUR)
-            file.write(bytes([byte ^ 1]))
+            harness.flip_byte(file, sections["weights"]["offset"] + 64)
         arguments = (*PROMPT, "--verify-weights")
         done = harness.execute([mpirun(name), "-n", "1", two, *arguments, ":", "-n", "1", damaged, *arguments], env=ENV, check=False)
         self.assertNotEqual(done.returncode, 0)

@@ -212,7 +212,7 @@ def ended(text):
 
 #: Programs in which prompts join the call that decodes, and in which calls for prompts are interrupted to decode: with `--rows int8`, prefill
 #: has other arithmetic than decode on every processor.
-PROGRAMS = {"joined": lambda: [program(MODEL, "--weights", "f32").path],
+PROGRAMS = {"joined": lambda: [program(MODEL).path],
             "interrupted": lambda: [program(MODEL, "--weights", "int8", "--rows", "int8").path]}
 
 
@@ -747,7 +747,7 @@ class Serve(Case):
                 number, prompt = numbered
                 body = {"prompt": prompt, "seed": number, "max_tokens": 24, "temperature": 1}
                 if number % 2:
-                    return own.post("/v1/completions", body)[1]["choices"][0]["text"]
+                    return own.post("/v1/completions", body)[1]["choices"]
                 return "".join(event["choices"][0]["text"] for event in own.events("/v1/completions", {**body, "stream": True}))
 
             alone = [answer(numbered) for numbered in enumerate(prompts)]

@@ -88,8 +88,7 @@ class Load(Case):
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         count = min(IDLE, hard - 500)
-        # Answers of other programs are recomputed meanwhile.
-        with Server("--sequences", "1", "--receive-timeout", "600", command=PROGRAMS["joined"]()) as server, contextlib.ExitStack() as clients:
+        with Server("--sequences", "1", "--receive-timeout", "600") as server, contextlib.ExitStack() as clients:
             def seconds():
                 before = server.processor_seconds()
                 server.complete("27", max_tokens=900, ignore_eos=True)

@@ -143,6 +143,11 @@ def is_possible(shape, form, ranks, machine=MACHINE):
     return shape.heads % ranks == 0 and part <= machine.memory
 
 
+def possible_speeds(shape, form, link):
+    """Tokens per second of one sequence, by the number of ranks."""
+    return {ranks: tokens_per_s(shape, form, link, ranks) for ranks in RANKS if is_possible(shape, form, ranks)}
+
+
 def replicas_per_s(shape, form, ranks, sequences, machine=MACHINE):
     """Of all sequences together, a model on each of the ranks; 0 if one does not fit."""
     each = math.ceil(sequences / ranks)

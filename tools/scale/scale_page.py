@@ -49,9 +49,8 @@ def speed_rows():
     for shape in cost_model.SHAPES:
         for form in cost_model.FORMATS:
             for link in cost_model.LINKS:
-                yield [shape.name, form.name, link.name,
-                       *(number(cost_model.tokens_per_s(shape, form, link, ranks)) if cost_model.is_possible(shape, form, ranks) else "-"
-                         for ranks in cost_model.RANKS)]
+                speeds = cost_model.possible_speeds(shape, form, link)
+                yield [shape.name, form.name, link.name, *(number(speeds[ranks]) if ranks in speeds else "-" for ranks in cost_model.RANKS)]
 
 
 def replica_cell(shape, form, link, ranks):
@@ -154,8 +153,7 @@ class Panel(chart.Panel):
 
 def model_panel(shape, index):
     """A line for each link, dashed for bf16, solid for int4."""
-    lines = [(form, link, [(ranks, cost_model.tokens_per_s(shape, form, link, ranks)) for ranks in cost_model.RANKS
-                           if cost_model.is_possible(shape, form, ranks)])
+    lines = [(form, link, list(cost_model.possible_speeds(shape, form, link).items()))
              for form in (cost_model.FORMATS[2], cost_model.FORMATS[0]) for link in cost_model.LINKS]
     panel = Panel(f"{shape.name}: tokens per second of one sequence", index, cost_model.RANKS,
                   [speed for *_, points in lines for _, speed in points])

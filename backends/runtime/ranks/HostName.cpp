@@ -10,4 +10,8 @@ std::string hostName() {
   return name;
 }
 
+std::string rankOnHost(int64_t rank, const std::string &host) {
+  return "rank " + std::to_string(rank) + " on host " + host;
+}
+
 } // namespace mica::rt

@@ -119,8 +119,8 @@ Result<std::unique_ptr<MpiRanks>> MpiRanks::start() {
 }
 
 std::string MpiRanks::describe(int64_t rank) const {
-  std::string text = Communicator::describe(rank);
-  return hosts.empty() ? text : text + " on host " + hosts[static_cast<size_t>(rank)];
+  return hosts.empty() ? Communicator::describe(rank)
+                       : rankOnHost(rank, hosts[static_cast<size_t>(rank)]);
 }
 
 Status MpiRanks::startMonitor() {

@@ -1,4 +1,5 @@
 #include "backends/runtime/ranks/RankMonitor.h"
+#include "backends/runtime/ranks/HostName.h"
 #include "backends/runtime/ranks/ThreadStates.h"
 
 #include <algorithm>
@@ -137,8 +138,7 @@ void RankMonitor::check() {
 }
 
 void RankMonitor::report(int64_t rank, const std::string &what) {
-  fail(Error{"rank " + std::to_string(rank) + " on host " + hosts[static_cast<size_t>(rank)] + " " +
-             what});
+  fail(Error{rankOnHost(rank, hosts[static_cast<size_t>(rank)]) + " " + what});
 }
 
 } // namespace mica::rt

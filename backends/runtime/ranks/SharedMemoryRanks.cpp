@@ -101,8 +101,7 @@ Status SharedMemoryRanks::waitFor(int64_t rank, uint64_t wanted) const {
     shared->sleepers.fetch_sub(1);
     int32_t process = slot.process.load();
     if (!there && !isThere() && process != 0 && kill(process, 0) != 0 && errno == ESRCH)
-      return Error{"rank " + std::to_string(rank) + " on host " + hostName() +
-                   " has ended; see its messages"};
+      return Error{rankOnHost(rank, hostName()) + " has ended; see its messages"};
   }
 }
 

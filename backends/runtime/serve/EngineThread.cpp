@@ -152,20 +152,31 @@ void EngineThread::finish(const ListenerAdapter *request, bool hasRun) {
 }
 
 /// Calls a function of the scheduler that returns whether to call it again.
-bool EngineThread::advance(bool (Scheduler::*step)()) {
+template <typename Function> bool EngineThread::advance(const Function &function) {
   try {
-    int64_t before = scheduler->totals().recomputedAnswerTokens;
-    bool again = (scheduler.get()->*step)();
+    bool again = function();
     int64_t positions = 0;
     for (int64_t slot = 0; slot < options.slots; ++slot)
       positions += scheduler->cachedTokens(slot);
     usedPositions = positions;
-    recomputedAnswers += scheduler->totals().recomputedAnswerTokens - before;
     return again;
   } catch (const std::exception &failure) {
     restart({internalError(failure).message});
     return false;
   }
+}
+
+bool EngineThread::step() {
+  return advance([&] { return scheduler->step(); });
+}
+
+bool EngineThread::recomputeAnswers() {
+  return advance([&] {
+    int64_t before = scheduler->totals().recomputedAnswerTokens;
+    bool remaining = scheduler->recomputeAnswers();
+    recomputedAnswers += scheduler->totals().recomputedAnswerTokens - before;
+    return remaining;
+  });
 }
 
 /// A step has failed half-way, in an unknown state: ends all requests, and continues with a new
@@ -196,7 +207,7 @@ void EngineThread::run() {
       hasWork = false;
     }
     for (bool unfinished = true; unfinished;) {
-      unfinished = advance(&Scheduler::step);
+      unfinished = step();
       ended.clear();
       std::lock_guard lock(mutex);
       if (stopping)
@@ -210,7 +221,7 @@ void EngineThread::run() {
         if (changed.wait_for(lock, pause, [&] { return hasWork || stopping; }))
           break;
       }
-      remaining = advance(&Scheduler::recomputeAnswers);
+      remaining = recomputeAnswers();
     }
   }
 }

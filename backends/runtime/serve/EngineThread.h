@@ -64,7 +64,9 @@ private:
   EngineThread(const Model &model, const Scheduler::Options &options,
                std::unique_ptr<Scheduler> scheduler, size_t maxQueued);
   void run();
-  bool advance(bool (Scheduler::*step)());
+  template <typename Function> bool advance(const Function &function);
+  bool step();
+  bool recomputeAnswers();
   void restart(const Error &error);
   void wake();
   void finish(const ListenerAdapter *request, bool hasRun);
