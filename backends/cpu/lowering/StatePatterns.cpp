@@ -66,7 +66,7 @@ struct LowerLinearAttention : Lowering<LinearAttentionOp> {
             "linear_attention", launch.parameters(state.getKeyDim(), state.getValueDim(), beta),
             heads, inputs, {result, operands.getState()},
             [&](KernelBuilder &b, ValueRange args) { emitLinearAttention(b, args, state, beta); },
-            {.rowCacheBytes = numbers * static_cast<int64_t>(sizeof(float)) * (beta ? 2 : 1),
+            {.rowCacheBytes = numbers * static_cast<int64_t>(sizeof(float)),
              // Computing the next matrix takes as many operations as all rows of a chunk need to
              // read one.
              .rowFlops = 2 * (numbers * (beta ? 2 : 1) + state.getHeads() * ofMatrix)}));

@@ -86,7 +86,7 @@ private:
   void multiply(const Rows &of, Value r, Value i, int64_t rows, int64_t keysOfTile);
   void weigh();
   void compute(const Block &block, Value r, int64_t rows);
-  SmallVector<Value> read(const Rows &of, const Block &block, Value r, int64_t rows,
+  SmallVector<Value> read(ArrayRef<Rows> all, const Block &block, Value r, int64_t rows,
                           Value positionsBefore);
   SmallVector<Value> factorsOf(const Rows &of, Value i, Value r, int64_t rows);
   void eachBlock(int64_t maxVectors, llvm::function_ref<void(const Block &)> body);
@@ -362,27 +362,31 @@ SmallVector<Value> Scan::factorsOf(const Rows &of, Value i, Value r, int64_t row
   return factors;
 }
 
-/// The sums of the matrix and the first `positionsBefore` positions of the chunk for rows of q or k
-/// starting at `r`, ordered by row.
-SmallVector<Value> Scan::read(const Rows &of, const Block &block, Value r, int64_t rows,
+/// The sums of the matrix and the first `positionsBefore` positions of the chunk for rows of q, k
+/// or both starting at `r`, ordered as `all`, then by row.
+SmallVector<Value> Scan::read(ArrayRef<Rows> all, const Block &block, Value r, int64_t rows,
                               Value positionsBefore) {
   // There is no matrix before the first chunk; its memory may contain that of an earlier sequence.
   Value before = arith::SelectOp::create(b, isAbove(chunk, b.idx(0)), b.idx(keys), b.idx(0)),
         from = matrix(chunk), firstRow = b.add(row, r);
-  SmallVector<Value> sums(rows * block.lives.size(), b.splat(0));
+  SmallVector<Value> sums(all.size() * rows * block.lives.size(), b.splat(0));
   sums = carrySums(rows, before, 1, sums, [&](Value key, ValueRange carried) {
     SmallVector<Value> next(carried), own;
-    for (int64_t j = 0; j < rows; ++j)
-      own.push_back(b.loadF32(of.rows, {b.add(firstRow, j), group, key}));
+    for (const Rows &of : all)
+      for (int64_t j = 0; j < rows; ++j)
+        own.push_back(b.loadF32(of.rows, {b.add(firstRow, j), group, key}));
     addProducts(b, own, loadKey(block, from, key), next);
     return next;
   });
-  for (auto [index, sum] : llvm::enumerate(sums))
-    sum = b.mulf(
-        b.broadcast(b.load(kept, b.add(r, static_cast<int64_t>(index / block.lives.size())))), sum);
+  for (auto [index, sum] : llvm::enumerate(sums)) {
+    int64_t j = static_cast<int64_t>(index / block.lives.size()) % rows;
+    sum = b.mulf(b.broadcast(b.load(kept, b.add(r, j))), sum);
+  }
   return carrySums(rows, positionsBefore, 1, sums, [&](Value i, ValueRange carried) {
-    SmallVector<Value> next(carried);
-    addProducts(b, factorsOf(of, i, r, rows), load(block, valuesAt(chunk, i)), next);
+    SmallVector<Value> next(carried), own;
+    for (const Rows &of : all)
+      own.append(factorsOf(of, i, r, rows));
+    addProducts(b, own, load(block, valuesAt(chunk, i)), next);
     return next;
   });
 }
@@ -398,8 +402,15 @@ void Scan::compute(const Block &block, Value r, int64_t rows) {
     addProducts(b, factorsOf(of, b.add(i, j), b.add(r, begin), rows - begin), numbers,
                 sums.drop_front(begin * vectors));
   };
+  SmallVector<Value> sums;
+  // A single row reads the matrix and the positions before it once for both; tiles would need too
+  // many registers.
+  bool readsOnce = beta && rows == 1;
   if (beta) {
-    SmallVector<Value> sums = read(ofK, block, r, rows, i);
+    SmallVector<Value> before =
+        readsOnce ? read({ofK, ofQ}, block, r, rows, i) : read(ofK, block, r, rows, i);
+    MutableArrayRef<Value> sumsOfK = MutableArrayRef<Value>(before).take_front(rows * vectors);
+    sums.append(before.begin() + rows * vectors, before.end());
     for (int64_t j = 0; j < rows; ++j) {
       Value own = b.add(firstRow, j), share = b.broadcast(b.loadF32(beta, {own, ofHead})),
             to = valuesAt(chunk, b.add(i, j));
@@ -407,15 +418,18 @@ void Scan::compute(const Block &block, Value r, int64_t rows) {
       for (auto [index, live] : llvm::enumerate(block.lives)) {
         Value column = block.at(b, b.idx(0), index);
         Value missing =
-            b.subf(b.loadVector(v, {own, ofHead, column}, live), sums[j * vectors + index]);
+            b.subf(b.loadVector(v, {own, ofHead, column}, live), sumsOfK[j * vectors + index]);
         numbers.push_back(b.mulf(share, missing));
         b.storeVector(numbers.back(), state, place(b.add(to, column)), live);
       }
       if (j + 1 < rows)
-        addPosition(ofK, j, j + 1, numbers, sums);
+        addPosition(ofK, j, j + 1, numbers, sumsOfK);
+      if (readsOnce)
+        addPosition(ofQ, j, j, numbers, sums);
     }
   }
-  SmallVector<Value> sums = read(ofQ, block, r, rows, b.add(i, 1));
+  if (!readsOnce)
+    sums = read(ofQ, block, r, rows, b.add(i, 1));
   for (int64_t j = 1; j < rows; ++j)
     addPosition(ofQ, j, j, load(block, valuesAt(chunk, b.add(i, j))), sums);
   for (auto [index, sum] : llvm::enumerate(sums)) {
@@ -447,10 +461,10 @@ void Scan::runOf(Value head, Value firstHead) {
   eachBlock(vectorsOfTile(b), [&](const Block &block) {
     b.loop(b.idx(0), whole, kTile, [&](Value r) { compute(block, r, kTile); });
   });
-  // A single row needs more vectors for as many independent sums.
-  b.loop(whole, count, 1, [&](Value r) {
-    eachBlock(b.isWide() ? 8 : 4, [&](const Block &block) { compute(block, r, 1); });
-  });
+  // A single row needs more vectors for as many independent sums; with beta, it has two of each.
+  int64_t vectors = (b.isWide() ? 8 : 4) / (beta ? 2 : 1);
+  b.loop(whole, count, 1,
+         [&](Value r) { eachBlock(vectors, [&](const Block &block) { compute(block, r, 1); }); });
 }
 
 void Scan::heads(Value begin, Value end) {
