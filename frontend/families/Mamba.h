@@ -12,8 +12,8 @@ constexpr void nameMamba(NamingTable &names) {
   names.mambaIn = "mamba.in_proj";
   names.mambaNorm = "mamba.norm";
   names.mambaOut = "mamba.out_proj";
-  names.timeStepBias = "mamba.dt_bias";
-  names.rates = "mamba.A_log";
+  names.dtBias = "mamba.dt_bias";
+  names.aLog = "mamba.A_log";
   names.skip = "mamba.D";
 }
 

@@ -35,14 +35,14 @@ struct NamingTable {
   /// For Mamba 2; `mambaIn` contains the rows of the gate, of the inputs of the convolution and of
   /// the time steps, whose names are derived from it. The bias of time steps, A_log and D are
   /// tensors, not modules.
-  llvm::StringLiteral mambaIn = "", mambaNorm = "", mambaOut = "", timeStepBias = "", rates = "",
+  llvm::StringLiteral mambaIn = "", mambaNorm = "", mambaOut = "", dtBias = "", aLog = "",
                       skip = "";
-  /// For gated delta nets, in addition to `conv`, `timeStepBias` and `rates`: the projections to
+  /// For gated delta nets, in addition to `conv`, `dtBias` and `aLog`: the projections to
   /// queries, keys and values, to the gate, beta and the time steps, the norm and the output
   /// projection. If set, `deltaQkvz` contains the rows of the first two, key head by key head, and
   /// `deltaBa` those of beta and time steps, which then have names of our own.
-  llvm::StringLiteral deltaQkv = "", deltaGate = "", deltaBeta = "", deltaStep = "", deltaNorm = "",
-                      deltaOut = "", deltaQkvz = "", deltaBa = "";
+  llvm::StringLiteral deltaQkv = "", deltaGate = "", deltaBeta = "", deltaAlpha = "",
+                      deltaNorm = "", deltaOut = "", deltaQkvz = "", deltaBa = "";
   /// For latents: the down-projections, their norms, and the up-projections to heads. `queryDown`
   /// is the down-projection of queries, if they have a latent; otherwise `query` projects the
   /// stream to heads.

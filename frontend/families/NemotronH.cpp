@@ -31,8 +31,8 @@ llvm::Expected<const Family *> chooseNemotronH(const FamilyEvidence &) {
     names.mambaIn = "mixer.in_proj";
     names.mambaNorm = "mixer.norm";
     names.mambaOut = "mixer.out_proj";
-    names.timeStepBias = "mixer.dt_bias";
-    names.rates = "mixer.A_log";
+    names.dtBias = "mixer.dt_bias";
+    names.aLog = "mixer.A_log";
     names.skip = "mixer.D";
     names.up = "mixer.up_proj";
     names.down = "mixer.down_proj";

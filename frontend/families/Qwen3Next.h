@@ -7,7 +7,7 @@
 
 namespace mica {
 
-inline constexpr MtpModules mtpModules = {
+inline constexpr MtpModules qwenMtpModules = {
     .prefix = "mtp.",
     .layers = "mtp.layers",
     .combine = "mtp.fc",
@@ -23,12 +23,12 @@ constexpr void nameDeltaNet(NamingTable &names) {
   names.deltaQkv = "linear_attn.in_proj_qkv";
   names.deltaGate = "linear_attn.in_proj_z";
   names.deltaBeta = "linear_attn.in_proj_b";
-  names.deltaStep = "linear_attn.in_proj_a";
+  names.deltaAlpha = "linear_attn.in_proj_a";
   names.deltaNorm = "linear_attn.norm";
   names.deltaOut = "linear_attn.out_proj";
-  names.timeStepBias = "linear_attn.dt_bias";
-  names.rates = "linear_attn.A_log";
-  names.mtp = &mtpModules;
+  names.dtBias = "linear_attn.dt_bias";
+  names.aLog = "linear_attn.A_log";
+  names.mtp = &qwenMtpModules;
 }
 
 /// The keys of gated delta nets, and of the attention between them.
@@ -61,7 +61,7 @@ inline constexpr GgufModule ggufDeltaNetModules[] = {
     {"attn_gate", &NamingTable::deltaGate},
     {"ssm_in", &NamingTable::deltaQkvz},
     {"ssm_beta", &NamingTable::deltaBeta},
-    {"ssm_alpha", &NamingTable::deltaStep},
+    {"ssm_alpha", &NamingTable::deltaAlpha},
     {"ssm_ba", &NamingTable::deltaBa},
     {"ssm_norm", &NamingTable::deltaNorm},
     {"ssm_out", &NamingTable::deltaOut},

@@ -14,12 +14,12 @@ static Type cacheType(MLIRContext *context, const LayerType &kind, int64_t layer
 }
 
 /// Inputs of a convolution over rows of `width` numbers.
-static Type inputsType(MLIRContext *context, int64_t layers, int64_t width, int64_t taps) {
+static Type rollingType(MLIRContext *context, int64_t layers, int64_t width, int64_t taps) {
   return RollingStateType::get(context, layers, width, Float32Type::get(context), taps);
 }
 
-static Type scanType(MLIRContext *context, int64_t layers, int64_t heads, int64_t keyDim,
-                     int64_t valueDim) {
+static Type recurrentType(MLIRContext *context, int64_t layers, int64_t heads, int64_t keyDim,
+                          int64_t valueDim) {
   return RecurrentStateType::get(context, layers, heads, keyDim, valueDim,
                                  Float32Type::get(context));
 }
@@ -38,27 +38,27 @@ static constexpr LayerState kMambaStates[] = {
     {kConvState,
      [](Context context, Kind kind, int64_t layers, int64_t) {
        const auto &mamba = *kind.mixer<MambaConfig>();
-       return inputsType(context, layers, mamba.channels(), mamba.taps);
+       return rollingType(context, layers, mamba.channels(), mamba.taps);
      }},
     {kRecurrentState, [](Context context, Kind kind, int64_t layers, int64_t) {
        const auto &mamba = *kind.mixer<MambaConfig>();
-       return scanType(context, layers, mamba.heads, mamba.stateDim, mamba.headDim);
+       return recurrentType(context, layers, mamba.heads, mamba.stateDim, mamba.headDim);
      }}};
 
 static constexpr LayerState kDeltaNetStates[] = {
     {kConvState,
      [](Context context, Kind kind, int64_t layers, int64_t) {
        const auto &delta = *kind.mixer<DeltaNetConfig>();
-       return inputsType(context, layers, delta.channels(), delta.taps);
+       return rollingType(context, layers, delta.channels(), delta.taps);
      }},
     {kRecurrentState, [](Context context, Kind kind, int64_t layers, int64_t) {
        const auto &delta = *kind.mixer<DeltaNetConfig>();
-       return scanType(context, layers, delta.valueHeads, delta.keyDim, delta.valueDim);
+       return recurrentType(context, layers, delta.valueHeads, delta.keyDim, delta.valueDim);
      }}};
 
 static constexpr LayerState kConvStates[] = {
     {kConvState, [](Context context, Kind kind, int64_t layers, int64_t hidden) {
-       return inputsType(context, layers, hidden, kind.mixer<ShortConvConfig>()->taps);
+       return rollingType(context, layers, hidden, kind.mixer<ShortConvConfig>()->taps);
      }}};
 
 llvm::SmallVector<LayerState, 4> layerStates(const LayerType &kind) {

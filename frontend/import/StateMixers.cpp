@@ -25,7 +25,7 @@ private:
   Value scaledParts(Value inputs);
   Value repeated(Value heads, int64_t times);
   Value &convState() { return state(kConvState); }
-  Value &scanState() { return state(kRecurrentState); }
+  Value &recurrentState() { return state(kRecurrentState); }
 };
 
 /// out(c * conv(b * x))
@@ -49,8 +49,8 @@ Value MixerBuilder::filtered(Value inputs) {
 
 /// Computes the time steps (softplus with bias) and returns their decay.
 Value MixerBuilder::decay(Value &steps) {
-  steps = SoftplusOp::create(builder, at(names.timeStepBias), steps, weight(names.timeStepBias));
-  return DecayOp::create(builder, at(names.rates), steps, weight(names.rates));
+  steps = SoftplusOp::create(builder, at(names.dtBias), steps, weight(names.dtBias));
+  return DecayOp::create(builder, at(names.aLog), steps, weight(names.aLog));
 }
 
 /// The inputs of the convolution, scaled by the multipliers of x, B and C.
@@ -84,11 +84,11 @@ Value MixerBuilder::mamba(Value x) {
         queries = heads(parts.getResult(2), m.groups, m.stateDim, names.conv);
   Value decay = this->decay(dt);
   loc = at(parentOf(names.mambaIn));
-  auto scan =
-      LinearAttentionOp::create(builder, loc, values.getType(), scanState().getType(), queries,
-                                keys, ScaleHeadsOp::create(builder, loc, values, dt), decay,
-                                scanState(), stateLayer, sequences, positions, /*beta=*/Value());
-  scanState() = scan.getNext();
+  auto scan = LinearAttentionOp::create(
+      builder, loc, values.getType(), recurrentState().getType(), queries, keys,
+      ScaleHeadsOp::create(builder, loc, values, dt), decay, recurrentState(), stateLayer,
+      sequences, positions, /*beta=*/Value());
+  recurrentState() = scan.getNext();
   Value skipped = ScaleHeadsOp::create(builder, at(names.skip), values, weight(names.skip));
   Value sum = AddOp::create(builder, at(names.skip), scan.getResult(), skipped);
   Value result = MergeHeadsOp::create(builder, loc, ofHeads, sum);
@@ -127,7 +127,7 @@ Value MixerBuilder::repeated(Value heads, int64_t times) {
 Value MixerBuilder::deltaNet(Value x) {
   const DeltaNetConfig &d = *kind.mixer<DeltaNetConfig>();
   Value inputs = linear(x, names.deltaQkv), gate = linear(x, names.deltaGate);
-  Value beta = linear(x, names.deltaBeta), steps = linear(x, names.deltaStep);
+  Value beta = linear(x, names.deltaBeta), steps = linear(x, names.deltaAlpha);
   Location loc = at(names.conv);
   Type ofKeys = rowsType(builder, d.keys()), ofValues = rowsType(builder, d.values());
   auto parts = SplitOp::create(builder, loc, TypeRange{ofKeys, ofKeys, ofValues},
@@ -147,10 +147,10 @@ Value MixerBuilder::deltaNet(Value x) {
   beta = SigmoidOp::create(builder, at(names.deltaBeta), beta);
   Value decay = this->decay(steps);
   loc = at(parentOf(names.deltaOut));
-  auto scan = LinearAttentionOp::create(builder, loc, values.getType(), scanState().getType(),
-                                        queries, keys, values, decay, scanState(), stateLayer,
+  auto scan = LinearAttentionOp::create(builder, loc, values.getType(), recurrentState().getType(),
+                                        queries, keys, values, decay, recurrentState(), stateLayer,
                                         sequences, positions, beta);
-  scanState() = scan.getNext();
+  recurrentState() = scan.getNext();
   Value normal = norm(scan.getResult(), names.deltaNorm, {.kind = NormKind::Rms, .eps = d.eps});
   Value merged = MergeHeadsOp::create(builder, at(names.deltaNorm), ofValues, normal);
   loc = at(names.deltaGate);

@@ -217,7 +217,7 @@ void LayerLister::mamba(const MambaConfig &mamba) {
     first += rows;
   }
   filters(mamba.channels(), mamba.taps, mamba.convBias);
-  for (llvm::StringRef name : {names.timeStepBias, names.rates, names.skip})
+  for (llvm::StringRef name : {names.dtBias, names.aLog, names.skip})
     weights.push_back({name.str(), {mamba.heads}});
   if (mamba.hasNorm)
     weights.push_back(
@@ -247,9 +247,9 @@ void LayerLister::deltaNet(const DeltaNetConfig &delta) {
           *sourceOf(names.deltaQkv, ".weight", qkvz(first, last), names.transposed));
   linear(names.deltaGate, delta.values(), hidden, false, qkvz(2 * k + v, 2 * (k + v)));
   linear(names.deltaBeta, delta.valueHeads, hidden, false, ba(0));
-  linear(names.deltaStep, delta.valueHeads, hidden, false, ba(1));
+  linear(names.deltaAlpha, delta.valueHeads, hidden, false, ba(1));
   filters(delta.channels(), delta.taps, false);
-  for (llvm::StringRef name : {names.timeStepBias, names.rates})
+  for (llvm::StringRef name : {names.dtBias, names.aLog})
     weights.push_back({name.str(), {delta.valueHeads}});
   weights.push_back({(names.deltaNorm + ".weight").str(), {delta.valueDim}});
   linear(names.deltaOut, hidden, delta.values(), false);
