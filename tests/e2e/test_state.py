@@ -382,6 +382,19 @@ class Families(Rewinding):
         self.check_rewinds(built, 14, ((0, 300), (292, 30), (289, 5), (100, 20), (96, 33), (3, 200)))
 
 
+@harness.for_each(["bamba", "falcon-h1", "granite-hybrid-dense", "lfm2", "mamba2", "nemotron-h", "qwen3-5"], "long_text")
+class LongTexts(Case):
+    """Texts of which the last matrices were computed from earlier ones, compared with transformers."""
+
+    def long_text(self, name):
+        golden = json.loads((MODELS / name / "golden.long.json").read_text(encoding="utf-8"))
+        logits, built = np.load(MODELS / name / "golden.long.logits.npy"), harness.program(with_long_context(name), "--max-seq", CONTEXT)
+        for chunk in (512, 50, 1):
+            ids, rows = built.generate([golden["prompt"]], len(golden["greedy"]), "--prefill-chunk", chunk)
+            self.close(rows[0][:len(logits)], logits, 1e-5, f"chunks of {chunk}")
+            self.assertEqual(ids, [golden["greedy"]])
+
+
 class SharedCaches(Rewinding):
     """Layers that read the caches of earlier ones, one with a window and one without."""
 
