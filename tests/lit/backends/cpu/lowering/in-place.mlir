@@ -120,3 +120,34 @@ func.func @copies_in_a_kernel(%x: memref<?x16xf32>, %a: !cache {mica.role = "cac
   exec.launch @kernel tasks(%one) ins(%a : !cache) outs(%b : !cache)
   return %a, %b : !cache, !cache
 }
+
+// -----
+
+// A state of fixed size, whose only dynamic extent is the number of sequences, beside memory of other sizes.
+!state = memref<2x?x8x28736xf32>
+!other = memref<2x?x8x28672xf32>
+func.func private @update(%begin: index, %end: index, %x: !other, %state: !state) { return }
+func.func @state_in_place(%x: memref<?x16xf32>, %state: !state {mica.role = "cache"}, %n: index)
+    -> (!state {mica.role = "cache"}) {
+  %one = arith.constant 1 : index
+  %scratch = memref.alloca(%n) : !other
+  exec.launch @update tasks(%one) ins(%scratch : !other) outs(%state : !state)
+  return %state : !state
+}
+
+// -----
+
+// A state that is used after its update.
+!state = memref<2x?x8x28736xf32>
+func.func private @update(%begin: index, %end: index, %x: memref<?x16xf32>, %state: !state) { return }
+func.func @copied_state(%x: memref<?x16xf32>, %state: !state {mica.role = "cache"}, %n: index)
+    -> (!state {mica.role = "cache"}) {
+  %one = arith.constant 1 : index
+  // expected-error @+1 {{a cache or state would be copied here}}
+  %copy = memref.alloc(%n) : !state
+  // expected-error @+1 {{a cache or state would be copied here}}
+  memref.copy %state, %copy : !state to !state
+  // expected-note @+1 {{for this append (update)}}
+  exec.launch @update tasks(%one) ins(%x : memref<?x16xf32>) outs(%copy : !state)
+  return %state : !state
+}
