@@ -13,6 +13,7 @@ import resource
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import time
 import unittest
@@ -396,6 +397,11 @@ class Serve(Case):
                 self.assertEqual(other["logprobs"]["token_logprobs"], [logprob], fields)
             else:
                 self.assertLess(other["logprobs"]["token_logprobs"][0], logprob, fields)
+
+    def test_log_probabilities_of_drafted_tokens(self):
+        request = {"prompt": "27 + 15 = 42 " * 6, "max_tokens": 40, "logprobs": 2, "ignore_eos": True, "repetition_penalty": 1}
+        with Server("--sequences", "1", "--lookup", "4") as own:
+            self.assertEqual(own.complete(**request)["choices"], server().complete(**request)["choices"])
 
     def test_log_probabilities(self):
         [choice] = server().chat(max_tokens=4, logprobs=True, top_logprobs=3)["choices"]
@@ -933,7 +939,9 @@ class Serve(Case):
             self.assertEqual((status, json.loads(text)["error"]["type"]), (429, "rate_limit_error"))
             self.assertIn(int(headers["Retry-After"]), range(1, 61))
             # An estimate from the rate at which others have ended: more than a second if there are many.
-            harness.until(lambda: own.metric("mica_generated_tokens_total") > 0, "no completion ends")
+            harness.until(lambda: own.metric("mica_completions_waiting") < 127, "no completion ends")
+            # The completions in progress are counted with their tokens so far.
+            self.assertGreater(own.metric("mica_generated_tokens_total"), 0)
             if own.metric("mica_completions_waiting") > 100:
                 _, headers, _ = own.ask("POST", "/v1/completions", ENDLESS)
                 self.assertIn(int(headers["Retry-After"]), range(2, 61))
@@ -1071,6 +1079,11 @@ class Serve(Case):
                 if not first:
                     self.assertGreater(cached, 0)
             self.assertEqual(own.complete("A new prompt", n=4, max_tokens=2)["usage"]["prompt_tokens_details"]["cached_tokens"], 0)
+        # A prompt is computed once, whether its completions have sequences at the same time or one after the other.
+        for sequences in (1, 4):
+            with Server("--sequences", str(sequences)) as own:
+                size = own.complete(prompt, n=4, max_tokens=2)["usage"]["prompt_tokens"]
+                self.assertEqual((own.metric("mica_prompt_tokens_total"), own.metric("mica_cached_tokens_total")), (4 * size, 3 * (size - 1)))
 
     def test_many_large_bodies(self):
         """The size of the large bodies of all clients together is limited, as far as they have arrived."""
@@ -1183,6 +1196,8 @@ class Serve(Case):
             self.assertIn(b"choose another --unix-socket", done.stderr)
             self.assertEqual(own.terminate()[1], 0)
         self.assertFalse(os.path.exists(path))
+        with Server("--unix-socket", path, command=["sh", "-c", 'umask 007; exec "$0" "$@"', program(MODEL).path]):
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o770)
 
     def sigterm_while_streaming(self, name):
         with Server("--sequences", "1", "--drain-seconds", "600", command=PROGRAMS[name]()) as own:

@@ -1,5 +1,7 @@
 """The web page of `PROGRAM serve`, in headless Chromium by WebDriver."""
 
+import datetime
+import email.utils
 import time
 
 import browser
@@ -26,8 +28,16 @@ class Page(Case):
                 status, headers, text = server.ask("GET", path)
                 self.assertEqual((status, headers["Content-Type"]), (200, kind + "; charset=utf-8"))
                 self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+                self.assertIn("require-trusted-types-for 'script'", headers["Content-Security-Policy"])
                 self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+                self.assertEqual(headers["Cross-Origin-Resource-Policy"], "same-origin")
+                self.assertEqual(headers["Cross-Origin-Opener-Policy"], "same-origin")
+                self.assertEqual(headers["Cache-Control"], "no-cache")
                 self.assertGreater(len(text), 500)
+            _, headers, _ = server.ask("GET", "/v1/models")
+            self.assertEqual(headers["Cache-Control"], "no-store")
+            sent = email.utils.parsedate_to_datetime(headers["Date"])
+            self.assertLess(abs((datetime.datetime.now(datetime.timezone.utc) - sent).total_seconds()), 600)
 
     def test_a_conversation(self):
         with Server("--sequences", "1") as server, Browser() as browser:

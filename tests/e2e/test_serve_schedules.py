@@ -12,6 +12,7 @@ from test_gguf import converted, round_robin_path
 
 # A release is tested with 200.
 COUNT = int(os.environ.get("MICA_SCHEDULES", "4"))
+SEED = os.environ.get("MICA_SCHEDULES_SEED", "1")
 
 
 def with_state():
@@ -36,10 +37,10 @@ class Schedules(Case):
         all options of the scheduler; the second turn of a conversation with and without its cache."""
         built = harness.program(*FORMATS[weights]())
         checker = pathlib.Path(harness.mica).with_name("mica-schedules")
-        done = harness.execute([checker, built.path, "1", COUNT], seconds=harness.SECONDS * (1 + COUNT // 50))
+        done = harness.execute([checker, built.path, SEED, COUNT], seconds=harness.SECONDS * (1 + COUNT // 50))
         found = re.match(r"(\d+) tokens compared, (\d+) requests canceled, (\d+) tokens of second turns cached, "
                          r"(\d+) tokens of prompts computed in calls that decode, (\d+) calls for prompts interrupted to decode, "
-                         r"(\d+) tokens of answers recomputed between turns\n$",
+                         r"(\d+) tokens of answers recomputed between turns, (\d+) tokens of prompts copied\n$",
                          done.stdout.decode())
         self.assertGreater(int(found[1]), 100 * COUNT)
         self.assertGreater(int(found[2]), 0)
@@ -48,3 +49,4 @@ class Schedules(Case):
         self.assertEqual(int(found[4]) > 0, not depends_on_role)
         self.assertGreater(int(found[5]), 0)
         self.assertEqual(int(found[6]) > 0, depends_on_role)
+        self.assertGreater(int(found[7]), 10 * COUNT)

@@ -2,6 +2,7 @@
 #ifndef MICA_BACKENDS_RUNTIME_ABI_WORKPOOL_H
 #define MICA_BACKENDS_RUNTIME_ABI_WORKPOOL_H
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -35,6 +36,23 @@ public:
   /// The number of forks so far.
   virtual uint64_t forks() const = 0;
 };
+
+/// Calls function(i) for each i in [0, tasks). A thread that is done with a task takes the next
+/// one: for tasks that take different times. Tasks must not throw.
+template <typename Function>
+void forEachTask(WorkPool &pool, int64_t tasks, const Function &function) {
+  struct Tasks {
+    const Function &function;
+    int64_t count;
+    std::atomic<int64_t> next = 0;
+  } all{function, tasks};
+  auto body = [](void *context, int64_t, int64_t) {
+    Tasks &all = *static_cast<Tasks *>(context);
+    for (int64_t i = all.next++; i < all.count; i = all.next++)
+      all.function(i);
+  };
+  pool.parallelFor(body, &all, tasks);
+}
 
 } // namespace mica::rt
 

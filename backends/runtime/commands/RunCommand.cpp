@@ -82,9 +82,13 @@ public:
       decoded.emplace(text->decoderAfter(prompt), arguments.settings.stops);
   }
 
-  Result<bool> token(int32_t token, std::span<const float> logits) override {
+  Status sampled(int32_t token, std::span<const float> logits) override {
     if (numLogprobs)
       noteLogprobs(token, logits);
+    return {};
+  }
+
+  Result<bool> token(int32_t token, std::span<const float>) override {
     std::string piece = decoded ? decoded->push(token) : "";
     if (ids)
       piece = (written.empty() ? "" : " ") + std::to_string(token);

@@ -11,6 +11,10 @@ class Keeper final : public RequestListener {
 public:
   explicit Keeper(RequestListener *listener) : listener(listener ? *listener : silent) {}
 
+  void started() override { listener.started(); }
+  Status sampled(int32_t token, std::span<const float> logits) override {
+    return listener.sampled(token, logits);
+  }
   Result<bool> token(int32_t token, std::span<const float> logits) override {
     return listener.token(token, logits);
   }

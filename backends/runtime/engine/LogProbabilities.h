@@ -17,7 +17,7 @@ struct LogProbabilities {
 };
 
 /// The log probabilities of `token`, which must be in the vocabulary, and of the `count` most
-/// likely tokens, from raw `logits`.
+/// likely tokens, from raw `logits`, with an error of up to 1e-6.
 LogProbabilities logProbabilities(std::span<const float> logits, int32_t token, size_t count);
 
 } // namespace mica::rt

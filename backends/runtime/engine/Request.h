@@ -72,6 +72,11 @@ public:
   virtual ~RequestListener() = default;
   /// The request has a slot: its prompt is computed from now on.
   virtual void started() {}
+  /// `token` was sampled from the model's raw `logits`, which are valid during the call; the event
+  /// `token` follows unless the request ends before. For expensive work: it may be called on
+  /// another thread than other events, while other requests sample, but never during another event
+  /// of this request. Not called for Request::forcedTokens.
+  virtual Status sampled(int32_t token, std::span<const float> logits) { return {}; }
   /// The text continues with `token`, sampled from the model's raw `logits`, which are valid during
   /// the call (empty: none were needed). Returning false ends the text like a stop string, unless
   /// it is an end token.

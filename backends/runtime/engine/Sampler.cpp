@@ -1,12 +1,11 @@
 #include "backends/runtime/engine/Sampler.h"
+#include "backends/runtime/engine/ExpOfNegative.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <numbers>
 #include <numeric>
 #include <optional>
 
@@ -177,19 +176,6 @@ static float kthLargest(std::span<const float> logits, size_t k) {
 
 static bool lessLikely(const Sampler::Candidate &a, const Sampler::Candidate &b) {
   return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
-}
-
-/// exp(-x) for x >= 0 with a relative error below 3e-7, down to exp(-87). Compilers vectorize it.
-static float expOfNegative(float x) {
-  constexpr auto log2e = static_cast<float>(std::numbers::log2e);
-  float exponent = std::min(x, 87.0f) * -log2e;
-  auto whole = static_cast<int32_t>(exponent - 0.5f); // rounds to the nearest
-  float f = exponent - static_cast<float>(whole);     // in [-0.5, 0.5]
-  float power = 0;                                    // 2^f, by its Taylor series
-  for (float c : {1.5403530e-4f, 1.3333558e-3f, 9.6181291e-3f, 5.5504109e-2f, 2.4022651e-1f,
-                  6.9314718e-1f, 1.0f})
-    power = power * f + c;
-  return power * std::bit_cast<float>((whole + 127) << 23);
 }
 
 namespace {

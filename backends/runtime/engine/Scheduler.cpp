@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <exception>
+#include <new>
 #include <utility>
 
 namespace mica::rt {
@@ -49,6 +50,11 @@ struct Scheduler::Task {
   }
   bool isCut(size_t row) const { return std::find(cuts.begin(), cuts.end(), row) != cuts.end(); }
 
+  /// The maximum number of positions of a cache that the request can reuse. The first token is
+  /// sampled from the logits of the prompt's last row, unless it is forced.
+  int64_t maxReused() const {
+    return std::min(request.maxReused, result.promptTokens - request.forcedTokens.empty());
+  }
   /// Whether rows of the prompt remain to be queued.
   bool isPrompt() const { return queued < prompt.size(); }
   /// Whether the newest token remains to be computed.
@@ -66,9 +72,17 @@ struct Scheduler::Task {
   /// The token that follows those generated so far.
   Result<int32_t> next(std::span<const float> logits) {
     const Tokens &forced = request.forcedTokens;
-    if (forced.empty())
-      return sampler->sample(logits);
-    return forced[result.tokens.size() % forced.size()];
+    if (!forced.empty())
+      return forced[result.tokens.size() % forced.size()];
+    try {
+      Result<int32_t> token = sampler->sample(logits);
+      if (!token)
+        return token;
+      Status sampled = listener.sampled(*token, logits);
+      return sampled ? token : Result<int32_t>(sampled.error());
+    } catch (const std::bad_alloc &) {
+      return Error{"there is not enough memory to sample a token"};
+    }
   }
 
   void append(int32_t token) {
@@ -96,8 +110,9 @@ struct Scheduler::Task {
   std::optional<PromptLookup> lookup; ///< from `begin` on, as the sampler
   std::optional<Sampler> sampler;
   RequestResult result;
-  uint64_t order = 0; ///< the prompt in progress with the lowest number is next
-  size_t queued = 0;  ///< positions of the prompt that are cached or queued
+  uint64_t order = 0;    ///< the prompt in progress with the lowest number is next
+  size_t queued = 0;     ///< positions of the prompt that are cached or queued
+  bool hasBegun = false; ///< rows of the prompt have been queued
   std::vector<size_t> cuts;
   Tokens draft;          ///< drafted tokens queued after the newest token
   bool isByHead = false; ///< whether the multi-token prediction head has drafted them
@@ -114,6 +129,7 @@ Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
           accepted - before.accepted,
           recomputedTokens - before.recomputedTokens,
           recomputedAnswerTokens - before.recomputedAnswerTokens,
+          copiedTokens - before.copiedTokens,
           promptSeconds - before.promptSeconds,
           decodeSeconds - before.decodeSeconds,
           recomputeSeconds - before.recomputeSeconds};
@@ -231,27 +247,84 @@ struct Scheduler::Match {
   int64_t reused = 0; ///< of them, those that the session can reuse
 };
 
+/// The number of positions at the beginning of the prompt of slot `s` that are computed, but not
+/// necessarily stored.
+int64_t Scheduler::computedPrompt(size_t s) const {
+  auto ofSlot = [&](const Row &row) { return row.slot == s; };
+  int64_t computed =
+      session->length(static_cast<int64_t>(s)) - std::count_if(rows.begin(), rows.end(), ofSlot);
+  return std::min(computed, slots[s].task->result.promptTokens);
+}
+
+/// The number of positions at the beginning of a prompt that are the same as in slot `s`, and may
+/// be reused: of a request in progress, those of its prompt.
+int64_t Scheduler::samePositions(const Task &task, size_t s) const {
+  const Task *other = slots[s].task.get();
+  std::span<const int32_t> known(other ? other->prompt : slots[s].cached);
+  if (other)
+    known = known.first(static_cast<size_t>(computedPrompt(s)));
+  auto end = task.prompt.begin() + task.maxReused();
+  return std::mismatch(task.prompt.begin(), end, known.begin(), known.end()).first -
+         task.prompt.begin();
+}
+
+/// The minimum number of positions that are worth a copy.
+static constexpr int64_t kMinCopied = 32;
+
+/// Copies the beginning of a prompt from another slot, if that has more of it than the prompt's own
+/// slot: of another completion of the same prompt, or of a system prompt.
+void Scheduler::copyPrefix(size_t s) {
+  Task &task = *slots[s].task;
+  int64_t own = task.result.reusedTokens, best = own + kMinCopied - 1;
+  std::optional<size_t> from;
+  for (size_t other = 0; other < slots.size(); ++other) {
+    if (other == s || slots[other].isBusy)
+      continue;
+    int64_t same = samePositions(task, other);
+    if (same > best && same < task.result.promptTokens &&
+        session->canCopy(static_cast<int64_t>(other), same)) {
+      best = same;
+      from = other;
+    }
+  }
+  if (!from)
+    return;
+  auto sequence = static_cast<int64_t>(s);
+  session->copy(static_cast<int64_t>(*from), sequence, best);
+  session->setTotalLength(sequence, task.totalLength());
+  task.queued = static_cast<size_t>(best);
+  task.result.reusedTokens = best;
+  counted.copiedTokens += best - own;
+}
+
+/// Whether an earlier completion of the same prompt computes it, from which it can be copied.
+bool Scheduler::waitsForCopy(size_t s) const {
+  const Task &task = *slots[s].task;
+  if (task.hasBegun || task.maxReused() - task.result.reusedTokens < kMinCopied ||
+      loaded.manifest().ranks > 1)
+    return false;
+  for (size_t other = 0; other < slots.size(); ++other)
+    if (const Task *earlier = slots[other].task.get(); earlier && earlier->id < task.id &&
+                                                       earlier->sharedPrompt == task.sharedPrompt &&
+                                                       computedPrompt(other) < task.maxReused())
+      return true;
+  return false;
+}
+
 /// The free slot for a request: the one with most reusable positions, among those whose last prompt
 /// the request begins with (the next turn, or the same prompt again), and those of whose cached
 /// positions it reuses at least half. A prefix that many prompts share (a system prompt) is less
 /// than that and does not cost another conversation its cache. If there is none, the least recently
 /// used slot, which may be one that was never used.
 std::optional<Scheduler::Match> Scheduler::freeSlot(const Task &task) const {
-  // The first token is sampled from the logits of the prompt's last row, unless it is forced.
-  int64_t size = task.result.promptTokens;
-  int64_t maxPrefix =
-      std::min(task.request.maxReused, task.request.forcedTokens.empty() ? size - 1 : size);
   std::optional<Match> best;
   int64_t bestContinued = 0;
   for (size_t s = 0; s < slots.size(); ++s) {
     if (slots[s].task)
       continue;
-    const Tokens &cached = slots[s].cached;
-    auto differs = std::mismatch(task.prompt.begin(), task.prompt.begin() + maxPrefix,
-                                 cached.begin(), cached.end());
-    int64_t same = differs.first - task.prompt.begin(),
+    int64_t same = samePositions(task, s),
             reused = session->rewindable(static_cast<int64_t>(s), same);
-    auto filled = static_cast<int64_t>(cached.size() + slots[s].decoded.size());
+    auto filled = static_cast<int64_t>(slots[s].cached.size() + slots[s].decoded.size());
     // The last token of a prompt that is given again is computed for its logits.
     bool continues = same + 1 >= slots[s].promptTokens || reused >= filled - reused;
     int64_t continued = continues ? reused : 0;
@@ -308,7 +381,7 @@ std::optional<size_t> Scheduler::promptSlot() {
     std::optional<size_t> next;
     for (size_t s = 0; s < slots.size(); ++s)
       if (slots[s].task && slots[s].task->isPrompt() &&
-          (!next || slots[s].task->order < slots[*next].task->order))
+          (!next || slots[s].task->order < slots[*next].task->order) && !waitsForCopy(s))
         next = s;
     if (next || !admitNext())
       return next;
@@ -414,6 +487,8 @@ void Scheduler::queuePrompts(int64_t maxRows) {
       end(*slot, Finish::Canceled);
       continue;
     }
+    if (!std::exchange(task.hasBegun, true))
+      copyPrefix(*slot);
     if (!options.promptsFirst)
       task.order = nextOrder++;
     if (!queuePrompt(*slot, maxRows) || !options.promptsShareCalls)
@@ -451,7 +526,7 @@ void Scheduler::decode() {
     return;
   auto start = std::chrono::steady_clock::now();
   double recomputed = session->recomputeSeconds();
-  // With more rows, another kernel might round a row's logits differently.
+  // With more rows, the arithmetic of a row might depend on their number.
   int64_t maxDrafts = loaded.manifest().batchInvariantRows / active - 1;
   if (Status drafted = draft(maxDrafts); !drafted) {
     for (size_t s = 0; s < slots.size(); ++s)
@@ -615,14 +690,40 @@ int64_t Scheduler::runPrepared(const Session::BeforeKernels &beforeKernels) {
   return static_cast<int64_t>(computed.size());
 }
 
+/// Samples the token that follows each request's first row to sample from, by slot, on the threads
+/// of the pool: every request has its own sampler. Tokens after drafted rows are sampled later,
+/// since they depend on it.
+std::vector<std::optional<Result<int32_t>>>
+Scheduler::sampleFirst(const std::vector<Row> &computed,
+                       const std::vector<std::span<const float>> &logits) {
+  std::vector<std::optional<Result<int32_t>>> tokens(slots.size());
+  std::vector<size_t> firstRows;
+  std::vector<bool> seen(slots.size());
+  for (size_t i = 0; i < computed.size(); ++i)
+    if (computed[i].sample && !seen[computed[i].slot]) {
+      seen[computed[i].slot] = true;
+      firstRows.push_back(i);
+    }
+  // A profile attributes the work of the pool to kernels.
+  if (firstRows.size() < 2 || loaded.runtime().profile())
+    return tokens;
+  forEachTask(loaded.runtime().pool(), static_cast<int64_t>(firstRows.size()), [&](int64_t task) {
+    size_t row = firstRows[static_cast<size_t>(task)], slot = computed[row].slot;
+    tokens[slot] = slots[slot].task->next(logits[row]);
+  });
+  return tokens;
+}
+
 void Scheduler::notifyListeners(const std::vector<Row> &computed, std::span<const float> logits) {
   auto vocab = static_cast<size_t>(loaded.manifest().vocab);
-  size_t output = 0;
+  std::vector<std::span<const float>> logitsByRow(computed.size());
+  for (size_t i = 0, output = 0; i < computed.size(); ++i)
+    if (computed[i].logits)
+      logitsByRow[i] = logits.subspan(output++ * vocab, vocab);
+  std::vector<std::optional<Result<int32_t>>> sampled = sampleFirst(computed, logitsByRow);
   for (size_t i = 0; i < computed.size(); ++i) {
     const Row &row = computed[i];
-    std::span<const float> own;
-    if (row.logits)
-      own = logits.subspan(output++ * vocab, vocab);
+    std::span<const float> own = logitsByRow[i];
     // An earlier row may have ended the text.
     Task *task = slots[row.slot].task.get();
     if (!task)
@@ -636,18 +737,17 @@ void Scheduler::notifyListeners(const std::vector<Row> &computed, std::span<cons
       }
     if (row.ends)
       end(row.slot, Finish::Length);
-    else if (row.sample && !choose(row, own)) {
-      // The drafted rows have been discarded.
-      i += static_cast<size_t>(row.numDrafts);
-      output += static_cast<size_t>(row.numDrafts);
-    }
+    else if (row.sample && !choose(row, own, std::exchange(sampled[row.slot], {})))
+      i += static_cast<size_t>(row.numDrafts); // the drafted rows have been discarded
   }
 }
 
-/// Samples the token that follows a row. Returns whether the drafted row after it has that token.
-bool Scheduler::choose(const Row &row, std::span<const float> logits) {
+/// Chooses the token that follows a row: `sampled`, or else it is sampled now. Returns whether the
+/// drafted row after it has that token.
+bool Scheduler::choose(const Row &row, std::span<const float> logits,
+                       std::optional<Result<int32_t>> sampled) {
   counted.decodeTokens += row.role == RowRole::Decode;
-  Result<int32_t> token = slots[row.slot].task->next(logits);
+  Result<int32_t> token = sampled ? *std::move(sampled) : slots[row.slot].task->next(logits);
   if (token)
     return accept(row.slot, *token, logits, row.numDrafts);
   fail(row.slot, token.error());

@@ -13,8 +13,11 @@
 // earlier turn was decoded, and is recomputed as part of a prompt: by recomputeAnswers while there
 // is nothing else to do, else in the next turn.
 //
+// The beginning of a prompt that another slot has computed, for another completion of the same
+// prompt or as the same system prompt, is copied from there.
+//
 // submit and cancel may be called from any thread and from listeners, everything else from one
-// thread at a time. Listeners are called only from step.
+// thread at a time. Listeners are called only during step, on its thread except `sampled`.
 #ifndef MICA_BACKENDS_RUNTIME_ENGINE_SCHEDULER_H
 #define MICA_BACKENDS_RUNTIME_ENGINE_SCHEDULER_H
 
@@ -62,6 +65,7 @@ public:
     int64_t drafted = 0, accepted = 0;        ///< Drafted and accepted tokens.
     int64_t recomputedTokens = 0;             ///< See Session::recomputedTokens.
     int64_t recomputedAnswerTokens = 0;       ///< See recomputeAnswers.
+    int64_t copiedTokens = 0;                 ///< Positions of prompts copied from another slot.
     double promptSeconds = 0, decodeSeconds = 0;
     double recomputeSeconds = 0; ///< Not included in the others.
 
@@ -132,6 +136,10 @@ private:
   void receive();
   bool isWanted(const Task &task);
   struct Match;
+  int64_t computedPrompt(size_t slot) const;
+  int64_t samePositions(const Task &task, size_t slot) const;
+  void copyPrefix(size_t slot);
+  bool waitsForCopy(size_t slot) const;
   std::optional<Match> freeSlot(const Task &task) const;
   bool admitNext();
   void admit(const Match &match, std::unique_ptr<Task> task);
@@ -154,7 +162,10 @@ private:
   int64_t run();
   int64_t runPrepared(const Session::BeforeKernels &beforeKernels);
   void notifyListeners(const std::vector<Row> &computed, std::span<const float> logits);
-  bool choose(const Row &row, std::span<const float> logits);
+  std::vector<std::optional<Result<int32_t>>>
+  sampleFirst(const std::vector<Row> &computed, const std::vector<std::span<const float>> &logits);
+  bool choose(const Row &row, std::span<const float> logits,
+              std::optional<Result<int32_t>> sampled);
   bool accept(size_t slot, int32_t token, std::span<const float> logits, int64_t numDrafts);
   std::optional<Finish> finishAfter(const Task &task, int32_t token, int64_t room) const;
   void acceptDraft(Task &task, int64_t right);

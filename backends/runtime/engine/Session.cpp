@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -233,6 +235,64 @@ int64_t Session::rewind(int64_t sequence, int64_t length) {
   checkpoints->drop(sequence, length);
   forget(sequence, length);
   return length;
+}
+
+bool Session::canCopy(int64_t from, int64_t length) const {
+  return model.manifest().ranks == 1 && areStatesStored(from, length) &&
+         areCachesStored(from, length);
+}
+
+void Session::copy(int64_t from, int64_t to, int64_t length) {
+  assert(canCopy(from, length) && from != to);
+  startOver(to);
+  struct Part {
+    const std::byte *from;
+    std::byte *to;
+    size_t bytes;
+  };
+  std::vector<Part> parts;
+  for (size_t i = 0; i < caches.size(); ++i) {
+    const CacheSpec &spec = model.manifest().caches[i];
+    auto indexOf = [&](int64_t placeholder) {
+      return std::ranges::find(spec.shape, placeholder) - spec.shape.begin();
+    };
+    // [layers, sequences, heads, blocks, elements] or [layers, sequences, ...]
+    auto sizeOf = [&, &shape = cacheShapes[i]](int64_t begin, int64_t end) {
+      return std::accumulate(shape.begin() + begin, shape.begin() + end, size_t(1),
+                             std::multiplies<size_t>());
+    };
+    auto rank = static_cast<int64_t>(spec.shape.size()),
+         ofSequences = indexOf(CacheSpec::batchSize), ofBlocks = indexOf(CacheSpec::blockCount);
+    size_t layers = sizeOf(0, ofSequences), sequences = sizeOf(ofSequences, ofSequences + 1),
+           bytesOfSequence = sizeOf(ofSequences + 1, rank) * spec.elementBytes(), numHeads = 1;
+    size_t bytes = bytesOfSequence;
+    // Ring buffers and states are copied as a whole.
+    if (ofBlocks < rank && spec.window == 0) {
+      numHeads = sizeOf(ofSequences + 1, ofBlocks);
+      int64_t block = model.manifest().positionBlock;
+      bytes = static_cast<size_t>((length + block - 1) / block) * sizeOf(ofBlocks + 1, rank) *
+              spec.elementBytes();
+    }
+    auto *data = static_cast<std::byte *>(caches[i].data());
+    for (size_t layer = 0; layer < layers; ++layer)
+      for (size_t head = 0; head < numHeads; ++head) {
+        auto at = [&](int64_t sequence) {
+          return data + (layer * sequences + static_cast<size_t>(sequence)) * bytesOfSequence +
+                 head * (bytesOfSequence / numHeads);
+        };
+        parts.push_back({at(from), at(to), bytes});
+      }
+  }
+  forEachTask(model.runtime().pool(), static_cast<int64_t>(parts.size()), [&](int64_t i) {
+    const Part &part = parts[static_cast<size_t>(i)];
+    std::memcpy(part.to, part.from, part.bytes);
+  });
+  computed[to] = computed[from];
+  if (!heads.empty())
+    heads[to].rows = heads[from].rows;
+  if (!histories.empty())
+    histories[to] = histories[from];
+  forget(to, length);
 }
 
 /// Nothing that a sequence has computed is used again.

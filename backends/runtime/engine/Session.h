@@ -83,6 +83,12 @@ public:
   int64_t rewind(int64_t sequence, int64_t length);
   /// How many positions rewind would keep.
   int64_t rewindable(int64_t sequence, int64_t length) const;
+  /// Whether everything is stored that the row after the first `length` positions of a sequence
+  /// reads, and can be copied: not if several ranks run the program.
+  bool canCopy(int64_t from, int64_t length) const;
+  /// Replaces all positions of `to` by the first `length` of `from`, which are computed and can be
+  /// copied. `to` has no queued rows.
+  void copy(int64_t from, int64_t to, int64_t length);
   /// Whether rewinding may continue at checkpoints. If so, they are taken at regular distances.
   bool keepsCheckpoints() const { return checkpoints->isEnabled(); }
   /// Takes a checkpoint near the end of the computed positions, if the states allow one.

@@ -407,8 +407,9 @@ void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchan
   if (options.requestTimeout.count() > 0)
     exchange->onTimeout(options.requestTimeout,
                         [unread] { unread->fail(timedOut(), Outcome::TimedOut); });
-  reader.add([body = std::move(request.body), exchange, unread, readAll = std::move(readAll),
-              act = std::move(act)]() mutable {
+  size_t size = request.body.size();
+  reader.add(size, [body = std::move(request.body), exchange, unread, readAll = std::move(readAll),
+                    act = std::move(act)]() mutable {
     std::stop_token stop = unread->token();
     if (stop.stop_requested())
       return;
@@ -509,13 +510,15 @@ void Api::abandon(const ApiError &error) {
 void Api::page(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   static constexpr const char *policy =
       "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri "
-      "'none'; form-action 'none'; frame-ancestors 'none'";
+      "'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
   bool script = request.path == "/app.js", style = request.path == "/style.css";
   exchange->reply({.contentType = routes().at(request.path).contentType,
                    .body = std::string(script  ? kPageScript
                                        : style ? kPageStyle
                                                : kPageMarkup),
                    .headers = {{"Content-Security-Policy", policy},
+                               {"Cross-Origin-Opener-Policy", "same-origin"},
+                               {"Cross-Origin-Resource-Policy", "same-origin"},
                                {"Referrer-Policy", "no-referrer"},
                                {"Cache-Control", "no-cache"}}});
 }

@@ -38,7 +38,7 @@ std::string newCallId() {
 }
 } // namespace
 
-/// One completion of one prompt. Its functions run on the engine's thread.
+/// One completion of one prompt. Its functions run on the engine's thread, except `sampled`.
 class Completion::Choice final : public RequestListener {
 public:
   /// `continuesText`: see ProgramTokenizer::hasText.
@@ -51,6 +51,7 @@ public:
   }
 
   void started() override { completion.metrics->start(); }
+  Status sampled(int32_t token, std::span<const float> logits) override;
   Result<bool> token(int32_t token, std::span<const float> logits) override;
   bool shouldContinue() override { return !completion.isStopped(); }
   void finished(const RequestResult &result) override;
@@ -65,7 +66,7 @@ private:
 
   bool isChat() const { return completion.endpoint == Endpoint::ChatCompletions; }
   Json tokenEntry(int32_t token, double logprob) const;
-  void addLogprobs(int32_t token, std::span<const float> logits);
+  void addLogprobs(int32_t token);
   size_t numSettled(bool ended) const;
   Json takeLogprobs(size_t count);
   void bufferLogprobs(bool ended);
@@ -84,6 +85,7 @@ private:
     Json entry;
     int64_t textOffset; ///< start of the token's text, in characters
   };
+  std::optional<LogProbabilities> nextLogprobs; ///< of the sampled token that `token` adds
   std::vector<TokenLogprobs> logprobs; ///< of tokens that have neither been sent nor buffered
   /// The lists of takeLogprobs without brackets, as text: as Json, they would take 20 times as much
   /// memory.
@@ -118,11 +120,17 @@ Json Completion::Choice::tokenEntry(int32_t token, double logprob) const {
           {"bytes", std::vector<uint8_t>(bytes.begin(), bytes.end())}};
 }
 
-void Completion::Choice::addLogprobs(int32_t token, std::span<const float> logits) {
-  if (!completion.topLogprobs || logits.empty())
+Status Completion::Choice::sampled(int32_t token, std::span<const float> logits) {
+  if (completion.topLogprobs)
+    nextLogprobs = logProbabilities(logits, token, static_cast<size_t>(*completion.topLogprobs));
+  return {};
+}
+
+/// Adds those of `sampled`.
+void Completion::Choice::addLogprobs(int32_t token) {
+  if (!nextLogprobs)
     return;
-  LogProbabilities found =
-      logProbabilities(logits, token, static_cast<size_t>(*completion.topLogprobs));
+  LogProbabilities found = *std::exchange(nextLogprobs, {});
   Json entry = tokenEntry(token, found.chosen);
   entry["top_logprobs"] = Json::array();
   for (auto [other, logprob] : found.top)
@@ -272,15 +280,17 @@ bool Completion::Choice::add(std::vector<AnswerReader::Part> parts) {
   return completion.parallelCalls || calls.empty() || reader.inArguments();
 }
 
-Result<bool> Completion::Choice::token(int32_t token, std::span<const float> logits) {
+Result<bool> Completion::Choice::token(int32_t token, std::span<const float>) {
   Clock::time_point now = Clock::now();
-  if (begun)
-    completion.metrics->all.observeTokenGap(secondsBetween(last, now));
-  else
+  if (begun) {
+    completion.metrics->all.countToken(secondsBetween(last, now));
+  } else {
+    completion.metrics->all.countFirstToken();
     completion.metrics->firstToken();
+  }
   last = now;
   begun = true;
-  addLogprobs(token, logits);
+  addLogprobs(token);
   bool more = true;
   if (decoded) {
     std::string piece = decoded->push(token);
@@ -571,8 +581,7 @@ void Completion::choiceEnded(int64_t choice, const RequestResult &result) {
   }
   // Nothing has been computed for one that was canceled while it waited.
   if (!result.tokens.empty())
-    metrics->all.countTokens(result.promptTokens, result.reusedTokens,
-                             static_cast<int64_t>(result.tokens.size()));
+    metrics->all.countPrompt(result.promptTokens, result.reusedTokens);
   if (!all)
     return;
   try {

@@ -17,6 +17,13 @@ public:
       : engine(engine), listener(std::move(listener)) {}
 
   void started() override { listener->started(); }
+  Status sampled(int32_t token, std::span<const float> logits) override {
+    try {
+      return listener->sampled(token, logits);
+    } catch (const std::exception &failure) {
+      return Error{internalError(failure).message};
+    }
+  }
   Result<bool> token(int32_t token, std::span<const float> logits) override {
     try {
       return listener->token(token, logits);

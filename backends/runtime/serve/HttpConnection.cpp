@@ -9,6 +9,7 @@
 #include <boost/beast/http.hpp>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
 #include <deque>
 #include <new>
 #include <poll.h>
@@ -441,8 +442,20 @@ void Connection::repeat(std::chrono::milliseconds interval, std::function<void()
   });
 }
 
+/// As in RFC 9110, section 5.6.7: "Sun, 06 Nov 1994 08:49:37 GMT".
+static std::string httpDate() {
+  std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[40];
+  return {text, std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc)};
+}
+
+/// What replies and streams have in common. Answers must not be stored by caches.
 static void setCommon(http::fields &fields, const std::string &contentType) {
+  fields.set(http::field::date, httpDate());
   fields.set(http::field::server, "mica/" MICA_VERSION);
+  fields.set(http::field::cache_control, "no-store");
   fields.set(http::field::content_type, contentType);
   fields.set("X-Content-Type-Options", "nosniff");
 }
@@ -482,7 +495,6 @@ void Connection::beginStream(const std::string &contentType) {
   header.version(11);
   header.result(http::status::ok);
   setCommon(header, contentType);
-  header.set(http::field::cache_control, "no-cache");
   if (chunked)
     header.set(http::field::transfer_encoding, "chunked");
   keepAlive = keepAlive && chunked && shared.accepting;

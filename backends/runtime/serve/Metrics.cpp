@@ -50,11 +50,21 @@ void Metrics::countRejection(unsigned status) {
   ++rejections[status];
 }
 
-void Metrics::countTokens(int64_t prompt, int64_t cached, int64_t generated) {
+void Metrics::countPrompt(int64_t tokens, int64_t cached) {
   std::lock_guard lock(mutex);
-  promptTokens += static_cast<uint64_t>(prompt);
+  promptTokens += static_cast<uint64_t>(tokens);
   cachedTokens += static_cast<uint64_t>(cached);
-  generatedTokens += static_cast<uint64_t>(generated);
+}
+
+void Metrics::countFirstToken() {
+  std::lock_guard lock(mutex);
+  ++generatedTokens;
+}
+
+void Metrics::countToken(double seconds) {
+  std::lock_guard lock(mutex);
+  ++generatedTokens;
+  tokenGap.observe(seconds);
 }
 
 std::string Metrics::text(const Gauges &gauges) const {

@@ -31,9 +31,12 @@ class Metrics {
 public:
   /// Counts a request that was rejected before its body was parsed, by the status of the reply.
   void countRejection(unsigned status);
-  void countTokens(int64_t prompt, int64_t cached, int64_t generated);
-  /// The time between two tokens of a completion.
-  void observeTokenGap(double seconds) { observe(tokenGap, seconds); }
+  /// Counts the prompt of a completion that has ended.
+  void countPrompt(int64_t tokens, int64_t cached);
+  /// Counts the first token of a completion.
+  void countFirstToken();
+  /// Counts another token, `seconds` after the one before it.
+  void countToken(double seconds);
 
   /// Values of others: completions with a slot and those waiting for one; the capacity of all
   /// caches, and how much of it holds positions of texts in progress or of earlier ones; the bytes

@@ -1,5 +1,8 @@
 #include "backends/runtime/serve/TaskThread.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace mica::rt::serve {
 
 TaskThread::TaskThread() : thread([this] { run(); }) {}
@@ -13,12 +16,20 @@ TaskThread::~TaskThread() {
   thread.join();
 }
 
-void TaskThread::add(std::function<void()> task) {
+void TaskThread::add(size_t size, std::function<void()> task) {
   {
     std::lock_guard lock(mutex);
-    tasks.push_back(std::move(task));
+    tasks.push_back({size, std::move(task)});
   }
   changed.notify_one();
+}
+
+std::function<void()> TaskThread::takeNext() {
+  auto next = takesOldest ? tasks.begin() : std::ranges::min_element(tasks, {}, &Task::size);
+  takesOldest = !takesOldest;
+  std::function<void()> function = std::move(next->function);
+  tasks.erase(next);
+  return function;
 }
 
 void TaskThread::run() {
@@ -29,8 +40,7 @@ void TaskThread::run() {
       changed.wait(lock, [&] { return stopping || !tasks.empty(); });
       if (stopping)
         return;
-      task = std::move(tasks.front());
-      tasks.pop_front();
+      task = takeNext();
     }
     task();
   }

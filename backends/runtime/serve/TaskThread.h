@@ -3,28 +3,38 @@
 #define MICA_BACKENDS_RUNTIME_SERVE_TASKTHREAD_H
 
 #include <condition_variable>
-#include <deque>
+#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 namespace mica::rt::serve {
 
+/// Of the waiting tasks, the smallest one and the oldest one are next alternately: a small task
+/// does not wait for many large ones, which do not wait forever.
 class TaskThread {
 public:
   TaskThread();
   /// Finishes the task in progress and drops waiting ones.
   ~TaskThread();
 
-  /// Queues `task`. A task must not throw. May be called from any thread.
-  void add(std::function<void()> task);
+  /// Queues `task`, which takes about as much time as others of that `size`. A task must not throw.
+  /// May be called from any thread.
+  void add(size_t size, std::function<void()> task);
 
 private:
+  struct Task {
+    size_t size;
+    std::function<void()> function;
+  };
   void run();
+  std::function<void()> takeNext();
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<std::function<void()>> tasks;
+  std::vector<Task> tasks; ///< in order of arrival
+  bool takesOldest = false;
   bool stopping = false;
   std::thread thread;
 };

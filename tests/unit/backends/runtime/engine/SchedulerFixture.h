@@ -13,8 +13,17 @@ namespace mica::test {
 
 /// Records the events of a request.
 struct Recorder : rt::RequestListener {
+  rt::Status sampled(int32_t token, std::span<const float> logits) override {
+    EXPECT_EQ(numSampled, tokens.size()) << "sampled twice";
+    ++numSampled;
+    lastSampled = token;
+    return onSampled ? onSampled(token, logits) : rt::Status();
+  }
   rt::Result<bool> token(int32_t token, std::span<const float> logits) override {
     EXPECT_FALSE(result) << "a token after the end";
+    if (numSampled > 0) {
+      EXPECT_EQ(lastSampled, token);
+    }
     tokens.push_back(token);
     return onToken ? onToken(token, logits) : rt::Result<bool>(true);
   }
@@ -27,7 +36,10 @@ struct Recorder : rt::RequestListener {
   }
 
   rt::Tokens tokens;
+  size_t numSampled = 0; ///< 0 for forced tokens
+  int32_t lastSampled = 0;
   std::optional<rt::RequestResult> result;
+  std::function<rt::Status(int32_t, std::span<const float>)> onSampled;
   std::function<rt::Result<bool>(int32_t, std::span<const float>)> onToken;
   std::function<bool()> onPoll;
   std::function<void()> onFinish;

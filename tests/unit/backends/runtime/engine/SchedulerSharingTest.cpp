@@ -3,6 +3,7 @@
 #include <limits>
 #include <list>
 #include <set>
+#include <utility>
 
 using namespace mica;
 using namespace mica::rt;
@@ -38,3 +39,95 @@ TEST_F(SchedulerSharingTest, SharedRequestsHaveTheTextsOfSeparateOnes) {
   }
   EXPECT_GT(texts.size(), 1u);
 }
+
+namespace {
+/// Models whose positions are copied in different ways.
+class CopiedPromptTest : public SchedulerFixture, public testing::WithParamInterface<int> {
+protected:
+  std::string manifest() const override {
+    std::string text = GetParam() == 1 ? fakeManifestOfWindows() : fakeManifest("", fakeVocab, 60);
+    return GetParam() == 2 ? dependingOnRole(text) : text;
+  }
+  static Tokens longPrompt(int32_t last) {
+    Tokens prompt;
+    for (int32_t i = 0; i < 49; ++i)
+      prompt.push_back(3 + i % 5);
+    prompt.push_back(last);
+    return prompt;
+  }
+  static Request reusing(const Tokens &prompt, int64_t maxTokens) {
+    Request next = request(prompt, maxTokens);
+    next.maxReused = 1000;
+    return next;
+  }
+  /// The text of the request alone, without a cache.
+  void expectText(const Recorder &recorder, const Request &request) {
+    ASSERT_TRUE(recorder.result);
+    EXPECT_EQ(recorder.tokens, alone(request, 16).tokens);
+  }
+};
+
+TEST_P(CopiedPromptTest, CompletionsOfAPromptComputeItOnce) {
+  for (bool together : {false, true}) {
+    open({.slots = 3,
+          .promptRows = 16,
+          .promptsShareCalls = together,
+          .promptsJoinDecode = together});
+    const Request one = reusing(longPrompt(8), 5);
+    auto common = std::make_shared<const Request>(one);
+    auto prompt = std::make_shared<const Tokens>(one.prompt);
+    std::list<Recorder> recorders;
+    for (uint64_t stream = 0; stream < 3; ++stream)
+      scheduler->submit(SharedRequest{common, prompt, stream}, recorders.emplace_back());
+    finishAll();
+    EXPECT_EQ(scheduler->totals().promptTokens, 50 + 2);
+    EXPECT_EQ(scheduler->totals().copiedTokens, 2 * 49);
+    int64_t copied = 0;
+    for (const Recorder &recorder : recorders) {
+      expectText(recorder, one);
+      EXPECT_EQ(recorder.result->reusedTokens, std::exchange(copied, 49));
+    }
+  }
+}
+
+TEST_P(CopiedPromptTest, OthersComputeThePromptOfACanceledCompletion) {
+  open({.slots = 2, .promptRows = 16});
+  const Request one = reusing(longPrompt(8), 5);
+  auto common = std::make_shared<const Request>(one);
+  auto prompt = std::make_shared<const Tokens>(one.prompt);
+  Recorder gone, other;
+  RequestId id = scheduler->submit(SharedRequest{common, prompt}, gone);
+  scheduler->submit(SharedRequest{common, prompt}, other);
+  scheduler->step();
+  scheduler->step();
+  scheduler->cancel(id);
+  finishAll();
+  EXPECT_EQ(gone.result->finish, Finish::Canceled);
+  expectText(other, one);
+  EXPECT_EQ(scheduler->totals().promptTokens, 50) << "what the first has computed is copied";
+}
+
+TEST_P(CopiedPromptTest, TheBeginningOfAPromptInProgressIsCopied) {
+  open({.slots = 2, .promptRows = 64});
+  Recorder text, other, next;
+  const Request first = reusing(longPrompt(8), 9), second = reusing(longPrompt(9), 3);
+  submit(first, text);
+  scheduler->step();
+  scheduler->step();
+  ASSERT_FALSE(text.result);
+  submit(second, other);
+  finishAll();
+  EXPECT_EQ(other.result->reusedTokens, 49);
+  expectText(text, first);
+  expectText(other, second);
+  // Nothing is copied that a request may not reuse.
+  submit(request(longPrompt(10), 3), next);
+  finishAll();
+  EXPECT_EQ(next.result->reusedTokens, 0);
+}
+
+std::string nameOf(const testing::TestParamInfo<int> &info) {
+  return info.param == 0 ? "Plain" : info.param == 1 ? "Windows" : "Roles";
+}
+INSTANTIATE_TEST_SUITE_P(Models, CopiedPromptTest, testing::Range(0, 3), nameOf);
+} // namespace

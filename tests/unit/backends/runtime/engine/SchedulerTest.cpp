@@ -2,10 +2,13 @@
 #include "tests/unit/backends/runtime/engine/SchedulerFixture.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <gmock/gmock.h>
 #include <limits>
+#include <new>
 #include <set>
 #include <thread>
 
@@ -156,6 +159,40 @@ TEST_F(SchedulerTest, TokensComeWithTheLogitsOfTheModel) {
   finishAll();
   EXPECT_THAT(recorder.tokens, ElementsAre(9, 9, 9));
   EXPECT_THAT(tops, ElementsAre(fakeNext({1, 5}), fakeNext({1, 5, 9}), fakeNext({1, 5, 9, 9})));
+}
+
+TEST_F(SchedulerTest, RequestsSampleAtTheSameTime) {
+  open({.slots = 2, .promptsShareCalls = true});
+  std::array<Recorder, 2> recorders;
+  std::atomic<int> arrived = 0;
+  auto waitForBoth = [&](int32_t token, std::span<const float> logits) -> Status {
+    EXPECT_EQ(*argmax(logits), token);
+    int both = (arrived.fetch_add(1) / 2 + 1) * 2;
+    auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (arrived < both && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::yield();
+    EXPECT_GE(arrived, both) << "one is sampled after the other";
+    return {};
+  };
+  for (int32_t i = 0; i < 2; ++i) {
+    recorders[i].onSampled = waitForBoth;
+    submit(request({1, 5 + i}, 3), recorders[i]);
+  }
+  finishAll();
+  EXPECT_EQ(recorders[0].tokens, fakeContinuation({1, 5}, 3));
+  EXPECT_EQ(recorders[1].tokens, fakeContinuation({1, 6}, 3));
+}
+
+TEST_F(SchedulerTest, ARequestWithoutMemoryToSampleFails) {
+  open({.slots = 2, .promptsShareCalls = true});
+  Recorder failing, other;
+  failing.onSampled = [](auto...) -> Status { throw std::bad_alloc(); };
+  submit(request({1, 5}, 3), failing);
+  submit(request({1, 6}, 3), other);
+  finishAll();
+  EXPECT_EQ(failing.result->finish, Finish::Failed);
+  EXPECT_EQ(failing.result->error.message, "there is not enough memory to sample a token");
+  EXPECT_EQ(other.tokens, fakeContinuation({1, 6}, 3));
 }
 
 TEST_F(SchedulerTest, DraftsShareCallsWithOtherRequests) {

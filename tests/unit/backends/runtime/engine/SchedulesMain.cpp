@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <random>
 #include <string_view>
 
@@ -60,7 +62,7 @@ Tokens randomTokens(const Manifest &manifest, std::mt19937 &random, size_t count
   return tokens;
 }
 
-/// Prompts with common beginnings, so that some reuse each other's caches.
+/// Prompts with common beginnings, so that some reuse or copy each other's caches.
 std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random) {
   const Tokens shared = randomTokens(manifest, random, 400);
   std::vector<Request> requests(numRequests);
@@ -75,6 +77,10 @@ std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random
     request.settings.seed = random();
     request.settings.maxTokens = 1 + static_cast<int64_t>(random() % 24);
     request.settings.ignoreEos = true;
+    if (random() % 3 == 0) {
+      request.settings.repetitionPenalty = 1.3;
+      request.settings.logitBias = {{static_cast<int32_t>(random() % 100), 2}};
+    }
     // Neither changes the output.
     if (random() % 4 == 0)
       request.settings.lookup = 4;
@@ -137,11 +143,12 @@ int main(int argc, char **argv) {
                                   randomTokens(first.manifest(), random, 1 + random() % 40)));
     alone.push_back(answerAlone(first, requests[i]));
   }
-  int64_t compared = 0, canceled = 0, reused = 0, joined = 0, interruptions = 0, answers = 0;
+  int64_t compared = 0, canceled = 0, reused = 0, joined = 0, interruptions = 0, answers = 0,
+          copied = 0;
   // What a few schedules cover is a matter of luck, and of time: more follow if it is not enough.
   const int64_t wanted = std::atoi(argv[3]), max = 20 * wanted;
   auto isEnough = [&] {
-    return compared > 100 * wanted && canceled > 0 && reused > 10 * wanted &&
+    return compared > 100 * wanted && canceled > 0 && std::min(reused, copied) > 10 * wanted &&
            (first.manifest().dependsOnRole ? std::min(interruptions, answers) : joined) >
                10 * wanted;
   };
@@ -165,9 +172,16 @@ int main(int argc, char **argv) {
         });
         if (answered != sent.rend() && random() % 2)
           request = answered->request + numRequests;
-        Sent &next = sent.emplace_back();
-        next.request = request;
-        next.id = orDie(scheduler->submit(requests[next.request], next.answer));
+        // One completion, or two of the same prompt.
+        auto own = std::make_shared<const Request>(requests[request]);
+        const SharedRequest shared{own, {own, &own->prompt}, own->stream};
+        std::optional<Scheduler::RequestId> leader;
+        for (size_t completions = 1 + (random() % 4 == 0); completions > 0; --completions) {
+          Sent &next = sent.emplace_back();
+          next.request = request;
+          next.id = scheduler->submit(shared, next.answer, leader);
+          leader = next.id;
+        }
       }
       if (!sent.empty() && random() % 12 == 0)
         scheduler->cancel(sent[random() % sent.size()].id);
@@ -177,6 +191,7 @@ int main(int argc, char **argv) {
     joined += scheduler->totals().joinedTokens;
     interruptions += scheduler->totals().interruptions;
     answers += scheduler->totals().recomputedAnswerTokens;
+    copied += scheduler->totals().copiedTokens;
     for (const Sent &each : sent) {
       const Answer &expected = alone[each.request];
       bool cut = each.answer.finish == Finish::Canceled;
@@ -198,10 +213,13 @@ int main(int argc, char **argv) {
               std::to_string(requests[each.request].prompt.size()) + " tokens is another");
     }
   }
-  std::printf("%lld tokens compared, %lld requests canceled, %lld tokens of second turns cached, "
-              "%lld tokens of prompts computed in calls that decode, %lld calls for prompts "
-              "interrupted to decode, %lld tokens of answers recomputed between turns\n",
-              static_cast<long long>(compared), static_cast<long long>(canceled),
-              static_cast<long long>(reused), static_cast<long long>(joined),
-              static_cast<long long>(interruptions), static_cast<long long>(answers));
+  std::printf(
+      "%lld tokens compared, %lld requests canceled, %lld tokens of second turns cached, "
+      "%lld tokens of prompts computed in calls that decode, %lld calls for prompts "
+      "interrupted to decode, %lld tokens of answers recomputed between turns, %lld tokens of "
+      "prompts copied\n",
+      static_cast<long long>(compared), static_cast<long long>(canceled),
+      static_cast<long long>(reused), static_cast<long long>(joined),
+      static_cast<long long>(interruptions), static_cast<long long>(answers),
+      static_cast<long long>(copied));
 }

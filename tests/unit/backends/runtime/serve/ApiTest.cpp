@@ -165,7 +165,7 @@ TEST_F(ApiTest, UnreadBodies) {
   openFake({});
   const std::string body = R"({"prompt": [1, 5], "max_tokens": 1})" + std::string(100000, ' ');
   std::promise<void> resume;
-  reader->add([ready = resume.get_future().share()] { ready.wait(); });
+  reader->add(1, [ready = resume.get_future().share()] { ready.wait(); });
   auto aborted = std::make_shared<FakeExchange>(), abandoned = std::make_shared<FakeExchange>(),
        left = std::make_shared<FakeExchange>(), late = std::make_shared<FakeExchange>(),
        other = std::make_shared<FakeExchange>();

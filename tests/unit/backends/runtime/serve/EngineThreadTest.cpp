@@ -15,6 +15,11 @@ using namespace mica::test;
 namespace {
 /// Records the events of a request, on the engine's thread, and fails if it is told to.
 struct Client : RequestListener {
+  Status sampled(int32_t, std::span<const float>) override {
+    if (failsInSampled)
+      throw std::bad_alloc();
+    return {};
+  }
   Result<bool> token(int32_t token, std::span<const float>) override {
     if (failsInToken)
       throw std::bad_alloc();
@@ -37,7 +42,7 @@ struct Client : RequestListener {
       throw std::bad_alloc();
   }
 
-  bool failsInToken = false, failsInStep = false, failsAtEnd = false;
+  bool failsInSampled = false, failsInToken = false, failsInStep = false, failsAtEnd = false;
   int starts = 0;
   Tokens tokens;
   std::function<void()> onToken, onEnd;
@@ -185,15 +190,17 @@ TEST_F(EngineThreadTest, OnlyRequestsWithASlotStart) {
 }
 
 TEST_F(EngineThreadTest, AnExceptionOfAListenerFailsItsRequest) {
-  auto failing = std::make_shared<Client>(), other = std::make_shared<Client>();
-  failing->failsInToken = true;
-  submit({failing, other});
-  RequestResult result = resultOf(*failing);
-  EXPECT_EQ(result.finish, Finish::Failed);
-  EXPECT_EQ(result.error.message, "the server is out of memory");
-  EXPECT_EQ(resultOf(*other).finish, Finish::Length);
-  EXPECT_EQ(other->tokens, fakeContinuation({1, 5}, 4));
-  expectWorks();
+  for (bool Client::*failsIn : {&Client::failsInSampled, &Client::failsInToken}) {
+    auto failing = std::make_shared<Client>(), other = std::make_shared<Client>();
+    (*failing).*failsIn = true;
+    submit({failing, other});
+    RequestResult result = resultOf(*failing);
+    EXPECT_EQ(result.finish, Finish::Failed);
+    EXPECT_EQ(result.error.message, "the server is out of memory");
+    EXPECT_EQ(resultOf(*other).finish, Finish::Length);
+    EXPECT_EQ(other->tokens, fakeContinuation({1, 5}, 4));
+    expectWorks();
+  }
 }
 
 TEST_F(EngineThreadTest, AnExceptionAtTheEndOfARequestIsWithoutConsequence) {

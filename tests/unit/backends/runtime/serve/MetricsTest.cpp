@@ -3,7 +3,20 @@
 #include <gmock/gmock.h>
 
 using namespace mica::rt::serve;
+using testing::AllOf;
 using testing::HasSubstr;
+
+TEST(Metrics, TokensAreCountedAsTheyAreGenerated) {
+  Metrics metrics;
+  metrics.countFirstToken();
+  metrics.countToken(0.5);
+  EXPECT_THAT(metrics.text({}), AllOf(HasSubstr("mica_generated_tokens_total 2\n"),
+                                      HasSubstr("mica_prompt_tokens_total 0\n"),
+                                      HasSubstr("mica_inter_token_latency_seconds_count 1\n")));
+  metrics.countPrompt(7, 5);
+  EXPECT_THAT(metrics.text({}), AllOf(HasSubstr("mica_prompt_tokens_total 7\n"),
+                                      HasSubstr("mica_cached_tokens_total 5\n")));
+}
 
 /// Whatever is called how often, a request has one outcome and one time of each kind.
 TEST(Metrics, OncePerRequest) {
