@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import pathlib
@@ -9,6 +10,7 @@ import pathlib
 import numpy as np
 import safetensors.numpy
 import torch
+import transformers
 
 import reference
 
@@ -156,3 +158,24 @@ def update_manifest(root, versions, entries):
         )
     manifest["checkpoints"] = dict(sorted(manifest["checkpoints"].items()))
     path.write_text(json.dumps(manifest, indent=1) + "\n")
+
+
+def extend_models(description, key, produce):
+    """The command line of a script that adds files to models. `produce` has a function for each model's name, which takes its folder and
+    returns what the manifest records under `key`."""
+    here = pathlib.Path(__file__).parent
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", default=here)
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    root = pathlib.Path(options.out)
+    manifest = json.loads((root / "MANIFEST.json").read_text())
+    entries = {
+        name: manifest["checkpoints"][name] | {key: function(root / "models" / name)}
+        for name, function in produce.items()
+        if not options.names or name in options.names
+    }
+    update_manifest(root, {"torch": torch.__version__, "transformers": transformers.__version__}, entries)

@@ -12,9 +12,8 @@ A golden is accepted if its ids do not depend on rounding, and if the frequencie
 of `across` above the threshold, by more than 1e-3. Needs the packages of requirements.txt.
 """
 
-import argparse
+import functools
 import json
-import pathlib
 
 import numpy as np
 import torch
@@ -98,26 +97,5 @@ def produce(path, threshold):
     raise ValueError(f"{path.name}: no seed will do")
 
 
-def main():
-    here = pathlib.Path(__file__).parent
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default=here)
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    root = pathlib.Path(options.out)
-    manifest = json.loads((root / "MANIFEST.json").read_text())
-    entries = {}
-    for name, threshold in THRESHOLDS.items():
-        if options.names and name not in options.names:
-            continue
-        entries[name] = manifest["checkpoints"][name] | {"lengths": produce(root / "models" / name, threshold)}
-    folder.update_manifest(
-        root, {"torch": torch.__version__, "transformers": transformers.__version__}, entries
-    )
-
-
 if __name__ == "__main__":
-    main()
+    folder.extend_models(__doc__, "lengths", {name: functools.partial(produce, threshold=threshold) for name, threshold in THRESHOLDS.items()})

@@ -10,13 +10,10 @@ A golden is accepted if its ids do not depend on rounding, and if the logits aft
 are others: the states, and not only the last inputs, have an effect. Needs the packages of requirements.txt.
 """
 
-import argparse
 import json
-import pathlib
 
 import numpy as np
 import torch
-import transformers
 
 import folder
 from make_length_goldens import load
@@ -57,23 +54,5 @@ def produce(path):
     raise ValueError(f"{path.name}: no seed will do")
 
 
-def main():
-    here = pathlib.Path(__file__).parent
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default=here)
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    root = pathlib.Path(options.out)
-    manifest = json.loads((root / "MANIFEST.json").read_text())
-    entries = {
-        name: manifest["checkpoints"][name] | {"long": produce(root / "models" / name)} for name in NAMES
-        if not options.names or name in options.names
-    }
-    folder.update_manifest(root, {"torch": torch.__version__, "transformers": transformers.__version__}, entries)
-
-
 if __name__ == "__main__":
-    main()
+    folder.extend_models(__doc__, "long", {name: produce for name in NAMES})
