@@ -79,7 +79,7 @@ std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random
     request.settings.ignoreEos = true;
     if (random() % 3 == 0) {
       request.settings.repetitionPenalty = 1.3;
-      request.settings.logitBias = {{static_cast<int32_t>(random() % 100), 2}};
+      request.settings.logitBias = {{randomTokens(manifest, random, 1)[0], 2}};
     }
     // Neither changes the output.
     if (random() % 4 == 0)
