@@ -197,9 +197,9 @@ class Model:
         x = self.layer(x, "mtp.layers.0.", lambda y: self.attention(y, "mtp.layers.0.self_attn."))
         return self.norm(x, "mtp.norm")
 
-    def draft(self, ids, count):
-        """`count` tokens after `ids`: the head has the model's hidden states of all but the last, then its own."""
-        states, following, drafted = self.hidden(ids)[:-1], list(ids[1:]), []
+    def draft(self, ids, count, states=None):
+        """`count` tokens after `ids`: the head has the model's hidden states of all but the last (`states`, if they are known), then its own."""
+        states, following, drafted = self.hidden(ids)[:-1] if states is None else states, list(ids[1:]), []
         while len(drafted) < count:
             hidden = self.head(states, following)
             drafted.append(int(self.logits(hidden[-1]).argmax()))
