@@ -215,11 +215,15 @@ def has_head(shape):
 
 def make(args):
     """Creates the inputs, so that measuring takes no more than measuring."""
+    wanted = set(args.measure)
+    uses = {"": {"decode"} | ({"prefill"} if args.whole else set()), "-period": {"depth"} | (set() if args.whole else {"prefill"}),
+            "-narrow": {"rewind"}}
     for shape in args.only or shapes.HYBRIDS:
-        if has_head(shape):
+        if "mtp" in wanted and has_head(shape):
             program_with_head(shape, args)
-        for variant in ("", "-period", "-narrow"):
-            shapes.cases_of(shape + variant, args.out, args)
+        for variant, works in uses.items():
+            if wanted & works:
+                shapes.cases_of(shape + variant, args.out, args)
 
 
 def main(argv):
