@@ -126,7 +126,7 @@ static LogicalResult partitionEmbedding(EmbeddingOp op, Sharder &sharder) {
 static FailureOr<int64_t> requirePartsOfHeads(Operation *op, int64_t heads, Sharder &sharder) {
   if (std::optional<int64_t> parts = partsOfHeads(heads, sharder.ranks))
     return *parts;
-  return sharder.refuse(
+  return sharder.refuseHeads(
       op, Twine(heads) + " heads are neither a multiple nor a divisor of the number of ranks");
 }
 
@@ -202,12 +202,13 @@ static LogicalResult partitionLinearAttention(LinearAttentionOp op, Sharder &sha
   Partition v = sharder.partitionOf(op.getV()), q = sharder.partitionOf(op.getQ()),
             k = sharder.partitionOf(op.getK());
   if (!parts || v.parts != *parts)
-    return sharder.refuse(op, "its " + Twine(op.getState().getType().getHeads()) +
-                                  " heads are not a multiple of the number of ranks");
+    return sharder.refuseHeads(op, "the number of its heads, " +
+                                       Twine(op.getState().getType().getHeads()) +
+                                       ", is not a multiple of the number of ranks");
   if (!(q == k) || (!(q == v) && tensorOf(op.getK()).getDimSize(1) != 1))
-    return sharder.refuse(op, "the number of heads of queries and keys, " +
-                                  Twine(tensorOf(op.getK()).getDimSize(1)) +
-                                  ", is neither 1 nor a multiple of the number of ranks");
+    return sharder.refuseHeads(op, "the number of heads of queries and keys, " +
+                                       Twine(tensorOf(op.getK()).getDimSize(1)) +
+                                       ", is neither 1 nor a multiple of the number of ranks");
   if (failed(needColumnsOfHeads(op.getDecayMutable(), v, sharder)))
     return failure();
   for (OpOperand &beta : op.getBetaMutable())

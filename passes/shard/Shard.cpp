@@ -5,6 +5,8 @@
 #include "passes/shard/Sharder.h"
 #include "passes/support/Experts.h"
 
+#include "llvm/ADT/TypeSwitch.h"
+
 namespace mica {
 #define GEN_PASS_DEF_SHARD
 #include "passes/Passes.h.inc"
@@ -28,7 +30,36 @@ LogicalResult Sharder::partitionFunction(func::FuncOp function) {
   return success();
 }
 
+/// The numbers of ranks, at least 2, that the heads of a model allow.
+static SmallVector<int64_t> ranksOfHeads(ModuleOp module) {
+  // Several ranks may have the same head, but not the same state.
+  SmallVector<int64_t> heads, ofStates;
+  module.walk([&](Operation *op) {
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](SplitHeadsOp split) { heads.push_back(split.getType().getDimSize(1)); })
+        .Case<KvReadOp, RepeatKvOp>(
+            [&](auto read) { heads.push_back(read.getType().getDimSize(2)); })
+        .Case([&](LinearAttentionOp attention) {
+          ofStates.push_back(attention.getState().getType().getHeads());
+          if (int64_t keys = cast<RankedTensorType>(attention.getK().getType()).getDimSize(1);
+              keys != 1)
+            ofStates.push_back(keys);
+        });
+  });
+  int64_t most = 1;
+  for (int64_t count : llvm::concat<int64_t>(heads, ofStates))
+    most = std::max(most, count);
+  SmallVector<int64_t> possible;
+  for (int64_t ranks = 2; ranks <= std::min(most, kMaxRanks); ++ranks)
+    if (llvm::all_of(heads,
+                     [&](int64_t count) { return partsOfHeads(count, ranks).has_value(); }) &&
+        llvm::all_of(ofStates, [&](int64_t count) { return count % ranks == 0; }))
+      possible.push_back(ranks);
+  return possible;
+}
+
 LogicalResult Sharder::run() {
+  possibleRanks = ranksOfHeads(module); // before any of their types is changed
   for (auto function : module.getOps<func::FuncOp>())
     if (failed(partitionFunction(function)))
       return failure();

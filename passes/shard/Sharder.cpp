@@ -11,6 +11,14 @@ LogicalResult Sharder::refuse(Operation *op, const Twine &reason) const {
   return op->emitOpError() << "cannot be partitioned for " << ranks << " ranks: " << reason;
 }
 
+LogicalResult Sharder::refuseHeads(Operation *op, const Twine &reason) const {
+  std::string words;
+  for (auto [i, count] : llvm::enumerate(possibleRanks))
+    words += (i == 0 ? "" : i + 1 == possibleRanks.size() ? " or " : ", ") + std::to_string(count);
+  return refuse(op, reason + "; the heads of the model can be divided among " +
+                        (words.empty() ? "no number of" : words) + " ranks");
+}
+
 static RankedTensorType withExtent(RankedTensorType type, int64_t axis, int64_t extent) {
   SmallVector<int64_t> shape(type.getShape());
   shape[axis] = extent;

@@ -38,6 +38,8 @@ public:
 
   /// Reports why `op` cannot be partitioned.
   llvm::LogicalResult refuse(mlir::Operation *op, const llvm::Twine &reason) const;
+  /// The same of numbers of heads: also reports which numbers of ranks all of them allow.
+  llvm::LogicalResult refuseHeads(mlir::Operation *op, const llvm::Twine &reason) const;
   Partition partitionOf(mlir::Value value) const { return partitions.lookup(value).partition; }
   /// States how ranks have `result`, whose type so far is that of the whole.
   void setPartition(mlir::Value result, Partition partition);
@@ -63,6 +65,7 @@ private:
   llvm::LogicalResult partitionStates();
 
   mlir::ModuleOp module;
+  llvm::SmallVector<int64_t> possibleRanks; ///< at least 2, as far as heads are concerned
   llvm::DenseMap<mlir::Value, Known> partitions;
   /// What gathers a value.
   llvm::DenseMap<mlir::Value, mlir::Value> gathered;
