@@ -66,6 +66,15 @@ Status printCompletion(const char *command, const std::string &shell) {
   return writeOut(completionScript(describeCommand(app), *shellNamed(shell)));
 }
 
+/// OpenMPI's mpirun binds each of two ranks to one core by default. `areChosen`: the user has
+/// chosen the number of threads.
+void noteBinding(const RankThreads &ranks, bool areChosen) {
+  if (ranks.usable < ranks.available && (ranks.areCrowded || !areChosen))
+    reportNote("mpirun has bound the ranks of this host to " + std::to_string(ranks.usable) +
+               " of " + std::to_string(ranks.available) +
+               " processors; with --bind-to none, they share all of them");
+}
+
 /// Runs a command that needs the model, or what rank 0 requires if this is another rank. `loaded`
 /// is set when the model has been loaded.
 Status runModel(const Device &device, program::ProgramFile file, const Arguments &arguments,
@@ -77,6 +86,8 @@ Status runModel(const Device &device, program::ProgramFile file, const Arguments
       return ofRank.error();
     threads = ofRank->count;
     ranks->setCrowded(ofRank->areCrowded);
+    if (ranks->rank() == 0)
+      noteBinding(*ofRank, arguments.threads.has_value());
   }
   auto load = [&]() -> Result<std::unique_ptr<Model>> {
     Result<std::unique_ptr<Model>> model = Model::load(

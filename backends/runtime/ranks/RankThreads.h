@@ -11,6 +11,9 @@ namespace mica::rt {
 struct RankThreads {
   unsigned count;
   bool areCrowded; ///< with those of the ranks that may use the same processors, more than these
+  /// The processors that the ranks of this host may use together, and those that mpirun could have
+  /// given them; more than the former if it has bound ranks to processors.
+  size_t usable, available;
 };
 
 /// `wanted` threads, at least 1; without it, defaultThreads divided by the number of ranks that may

@@ -11,14 +11,14 @@
 
 namespace mica::rt {
 
-std::vector<size_t> affinity() {
+std::vector<size_t> affinity(pid_t process) {
   // More processors than a cpu_set_t holds make sched_getaffinity fail: grow the mask until it
   // fits.
   for (size_t count = 1024; count <= (size_t(1) << 20); count *= 4) {
     std::vector<unsigned long> mask(count / (8 * sizeof(unsigned long)));
     size_t bytes = mask.size() * sizeof(unsigned long);
     auto *set = reinterpret_cast<cpu_set_t *>(mask.data());
-    if (sched_getaffinity(0, bytes, set) != 0)
+    if (sched_getaffinity(process, bytes, set) != 0)
       continue;
     std::vector<size_t> processors;
     for (size_t cpu = 0; cpu < count; ++cpu)

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace mica::rt {
@@ -20,8 +21,9 @@ unsigned defaultThreads();
 /// number of threads that can run at once without being throttled.
 unsigned processorsAllowed();
 
-/// The numbers of the processors in the affinity mask; empty if they are unknown.
-std::vector<size_t> affinity();
+/// The numbers of the processors in the affinity mask of this thread, or of another process; empty
+/// if they are unknown.
+std::vector<size_t> affinity(pid_t process = 0);
 
 /// The quota in whole processors (rounded down, at least 1) in a line of `cpu.max` (cgroup version
 /// 2); 0 without a limit. "150000 100000" is 1, "max 100000" is 0.
