@@ -1,6 +1,8 @@
 #include "backends/cpu/device/CpuRuntime.h"
 #include "backends/runtime/support/Report.h"
 
+#include <new>
+
 namespace mica::rt {
 
 /// The functions listed in RuntimeCalls.def.
@@ -34,8 +36,10 @@ struct CpuRuntime::Calls {
 
   static void allGather(void *runtime, const void *part, int64_t partStride, int64_t partBytes,
                         void *whole, int64_t wholeStride, int64_t wholeBytes, int64_t rows) {
-    require(of(runtime).collectives().allGather(rowsAt(part, partStride, partBytes, rows),
-                                                rowsAt(whole, wholeStride, wholeBytes, rows)));
+    exchange(runtime, [&](Collectives &collectives) {
+      return collectives.allGather(rowsAt(part, partStride, partBytes, rows),
+                                   rowsAt(whole, wholeStride, wholeBytes, rows));
+    });
   }
 
   static void allSlice(void *runtime, const void *whole, int64_t wholeStride, int64_t wholeBytes,
@@ -51,7 +55,9 @@ struct CpuRuntime::Calls {
 
   static void shareRows(void *runtime, const int32_t *indices, void *x, int64_t stride,
                         int64_t bytes, int64_t rows, int64_t n) {
-    require(of(runtime).collectives().shareRows(indices, rowsAt(x, stride, bytes, rows), n));
+    exchange(runtime, [&](Collectives &collectives) {
+      return collectives.shareRows(indices, rowsAt(x, stride, bytes, rows), n);
+    });
   }
 
 private:
@@ -63,6 +69,18 @@ private:
   static void require(const Status &done) {
     if (!done)
       reportFatal(done.error().message);
+  }
+
+  /// The other ranks wait for this one, so they end as well.
+  template <typename Move> static void exchange(void *runtime, const Move &move) {
+    Collectives &collectives = of(runtime).collectives();
+    Communicator &ranks = *of(runtime).communicator();
+    try {
+      if (Status done = move(collectives); !done)
+        ranks.fail(done.error());
+    } catch (const std::bad_alloc &) {
+      ranks.fail({"out of memory"});
+    }
   }
 };
 

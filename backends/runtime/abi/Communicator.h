@@ -29,12 +29,33 @@ public:
   /// Whether the ranks have more threads than processors. One that waits for others then leaves its
   /// processor at once: they may need it.
   virtual void setCrowded(bool) {}
-  /// Whether this rank computes. One that is asleep meanwhile, except in the functions above,
-  /// hangs.
+  /// Whether this rank computes, or loads what it needs for that: see Computation. One that is
+  /// asleep meanwhile, except in the functions above, hangs.
   virtual void setComputing(bool) {}
   /// If the failure of a rank ends this process, `callback` is called before, on any thread, with
   /// the reason; it must return soon. Empty: nothing is called.
   virtual void onFailure(std::function<void(const Error &)>) {}
+  /// Reports the error and ends the process, and so the run: in the middle of what all ranks do,
+  /// this one cannot continue.
+  [[noreturn]] virtual void fail(const Error &error) = 0;
+};
+
+/// While it lives, this rank computes; does nothing without ranks.
+class Computation {
+public:
+  explicit Computation(Communicator *ranks) : ranks(ranks) {
+    if (ranks)
+      ranks->setComputing(true);
+  }
+  ~Computation() {
+    if (ranks)
+      ranks->setComputing(false);
+  }
+  Computation(const Computation &) = delete;
+  Computation &operator=(const Computation &) = delete;
+
+private:
+  Communicator *ranks;
 };
 
 } // namespace mica::rt

@@ -13,6 +13,7 @@
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/CompletionScript.h"
 #include "backends/runtime/support/Output.h"
+#include "backends/runtime/support/Process.h"
 #include "backends/runtime/support/ReadErrors.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/Threads.h"
@@ -125,6 +126,7 @@ Status runOnRanks(const Device &device, program::ProgramFile file, const Manifes
   // The messages of rank 0 are those of one process.
   if (ranks.rank() > 0)
     setProgramName(ranks.describe(ranks.rank()));
+  nameForOutOfMemory(ranks.describe(ranks.rank()));
   if (Status known = checkRanks(file, manifest, ranks); !known) {
     // All ranks have this error. It is reported before mpirun ends the ranks because one has
     // failed.
@@ -165,8 +167,8 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
     // Otherwise each would compute the same, and other ranks would wait for this one.
     if (int64_t count = rankCountFromEnvironment(); count > 1)
       return Error{"the program is for one process, not for " + std::to_string(count) +
-                   " ranks; start it without mpirun, or compile it with --shard tensor=" +
-                   std::to_string(count)};
+                   " ranks; compile it with --shard tensor=" + std::to_string(count) +
+                   ", or start it without mpirun, for replicas once on each host"};
   }
   bool loaded = false;
   return runModel(device, *std::move(file), arguments, nullptr, loaded);
@@ -191,14 +193,21 @@ void redirect(int stream, const char *file) {
     close(opened);
 }
 
+/// The process does not outlive mpirun, or what mpirun has started on this host.
+void endWithParent(int signal) {
+  pid_t parent = getppid();
+  ::prctl(PR_SET_PDEATHSIG, signal);
+  if (getppid() != parent)
+    _exit(1); // it has ended before
+}
+
 /// Prepares a rank that follows rank 0, which alone reads, writes and handles signals.
 void becomeFollower() {
   redirect(STDIN_FILENO, "/dev/null");
   redirect(STDOUT_FILENO, "/dev/null");
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGTERM, SIG_IGN);
-  // It does not outlive mpirun.
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  endWithParent(SIGKILL);
 }
 
 /// Parses the arguments without messages, which rank 0 writes.
@@ -218,6 +227,8 @@ int runProgram(const Device &device, const char *program, int argc, const char *
   bool follows = isFollower(program);
   if (follows)
     becomeFollower();
+  else if (rankFromEnvironment())
+    endWithParent(SIGTERM);
   Result<Parsed> parsed = follows ? parseQuietly(program, argc, argv) : parse(program, argc, argv);
   if (parsed && parsed->exit)
     return *parsed->exit;
@@ -232,6 +243,8 @@ int runProgram(const Device &device, const char *program, int argc, const char *
   if (!done) {
     if (!done.error().message.empty()) // otherwise it has been reported
       reportError(done.error().message);
+    if (parsed)
+      MpiRanks::abandon();
     return 1;
   }
   return 0;

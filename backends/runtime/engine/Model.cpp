@@ -170,6 +170,7 @@ Status Model::checkWeights() const {
 }
 
 Status Model::verifyWeights() const {
+  Computation computation(ranks);
   const program::Section *section = program.layout().find(program::SectionKind::Weights);
   if (!section)
     return {};
@@ -204,6 +205,7 @@ Status Model::start(const Device &device, unsigned threads) {
 
 Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, const Device &device,
                                            unsigned threads, Pages weights, Communicator *ranks) {
+  Computation computation(ranks);
   Result<Manifest> manifest = readManifest(file);
   if (!manifest)
     return manifest.error();

@@ -61,11 +61,8 @@ public:
   /// The runtime that the code uses.
   Runtime &runtime() const { return *ownRuntime; }
   void forward(void *const *descriptors, RowRole role) const {
-    if (ranks)
-      ranks->setComputing(true);
+    Computation computation(ranks);
     entry(descriptors, role, &ownRuntime->table());
-    if (ranks)
-      ranks->setComputing(false);
   }
   /// The address of a symbol of the model object, or null.
   const void *symbol(const char *name) const;

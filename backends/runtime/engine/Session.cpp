@@ -68,6 +68,7 @@ Status Session::reserveCaches(int64_t sequences) {
 
 Result<std::unique_ptr<Session>> Session::create(const Model &model, int64_t sequences,
                                                  int64_t chunk, uint64_t checkpointBytes) {
+  Computation computation(model.runtime().communicator());
   std::unique_ptr<Session> session(new Session(model, chunk));
   session->lengths.resize(static_cast<size_t>(sequences));
   session->computed.resize(static_cast<size_t>(sequences));
@@ -119,6 +120,7 @@ Status Session::announce(const Rows &rows, RowRole role, size_t firstLogits) {
 
 /// Runs a call of rank 0.
 Status Session::repeat(const RankMessage &message) {
+  Computation computation(model.runtime().communicator());
   Rows rows;
   auto from = message.values.begin();
   size_t next = 2;
@@ -409,9 +411,6 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits,
   if (Status grown = growHidden(rows.tokens.size()); !grown)
     return grown;
   std::copy(states.begin(), states.end(), static_cast<float *>(buffersOfCall().hidden.data()));
-  if (isAnnounced)
-    if (Status sent = announce(rows, role, firstLogits); !sent)
-      return sent;
   const Manifest &m = model.manifest();
   std::vector<Descriptor> arguments;
   auto vectorOf = [](const std::vector<int32_t> &values) {
@@ -466,6 +465,10 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits,
   CallObserver *profile = model.runtime().profile();
   if (profile)
     profile->beginCall(rows.sequences, rows.positions);
+  // Last: if there is no memory for what precedes it, the other ranks do not wait for this one.
+  if (isAnnounced)
+    if (Status sent = announce(rows, role, firstLogits); !sent)
+      return sent;
   model.forward(pointers.data(), role);
   if (profile)
     profile->endCall(rows.count());

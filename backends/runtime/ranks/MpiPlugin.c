@@ -26,7 +26,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 /// Heartbeats do not wait for a thread that never leaves MPI.
 static int lockForBeat(void) {
   struct timespec end;
-  enum { maxWait = 100000000, second = 1000000000 };
+  enum { maxWait = 50000000, second = 1000000000 };
   clock_gettime(CLOCK_MONOTONIC, &end);
   end.tv_nsec += maxWait;
   if (end.tv_nsec >= second) {
@@ -70,25 +70,24 @@ static void message(int error, char text[MICA_MPI_MESSAGE_BYTES]) {
   text[MICA_MPI_MESSAGE_BYTES - 1] = 0;
 }
 
-static int share(uint64_t bytes, void **memory) {
-  MPI_Comm host;
-  int own, onHost, all, unit;
+/// Creates a window of `bytes` bytes of zeros in the memory of rank 0. `memory` stays null if loads
+/// and stores of ranks are only visible to each other after calls of MPI: on none of the processors
+/// that programs run on.
+static int allocateShared(MPI_Comm host, uint64_t bytes, void **memory) {
+  int own, unit, isSet = 0;
+  int *model = NULL;
   MPI_Aint size;
-  *memory = NULL;
-  MPI_Comm_size(MPI_COMM_WORLD, &all);
-  MPI_Comm_rank(MPI_COMM_WORLD, &own);
-  int error = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
-  if (error == MPI_SUCCESS)
-    error = MPI_Comm_size(host, &onHost);
-  if (error != MPI_SUCCESS || onHost != all)
-    return error;
+  MPI_Comm_rank(host, &own);
   void *base;
   // Aligned to a page by all implementations; a line more, to be sure.
   enum { line = 64 };
-  error = MPI_Win_allocate_shared(own == 0 ? (MPI_Aint)bytes + line : 0, 1, MPI_INFO_NULL, host,
-                                  &base, &shared);
+  int error = MPI_Win_allocate_shared(own == 0 ? (MPI_Aint)bytes + line : 0, 1, MPI_INFO_NULL, host,
+                                      &base, &shared);
   if (error == MPI_SUCCESS)
-    error = MPI_Win_shared_query(shared, 0, &size, &unit, &base);
+    error = MPI_Win_get_attr(shared, MPI_WIN_MODEL, &model, &isSet);
+  if (error != MPI_SUCCESS || !isSet || *model != MPI_WIN_UNIFIED)
+    return error;
+  error = MPI_Win_shared_query(shared, 0, &size, &unit, &base);
   if (error != MPI_SUCCESS)
     return error;
   // A window is at another address in each process, with the same distance from the next line,
@@ -98,6 +97,22 @@ static int share(uint64_t bytes, void **memory) {
     memset(base, 0, bytes);
   *memory = base;
   return MPI_Barrier(host);
+}
+
+static int share(uint64_t bytes, void **memory) {
+  MPI_Comm host;
+  int onHost, all;
+  *memory = NULL;
+  MPI_Comm_size(MPI_COMM_WORLD, &all);
+  // In the order of all ranks.
+  int error = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+  if (error != MPI_SUCCESS)
+    return error;
+  error = MPI_Comm_size(host, &onHost);
+  if (error == MPI_SUCCESS && onHost == all)
+    error = allocateShared(host, bytes, memory);
+  MPI_Comm_free(&host);
+  return error;
 }
 
 static int crowded;

@@ -1,16 +1,18 @@
 #include "backends/runtime/ranks/MpiRanks.h"
 #include "backends/runtime/ranks/HostName.h"
-#include "backends/runtime/ranks/SharedMemoryRanks.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/SignalCleanup.h"
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <dlfcn.h>
 #include <filesystem>
+#include <thread>
 #include <unistd.h>
 
 namespace mica::rt {
@@ -63,7 +65,41 @@ public:
 /// Hosts may be reached one after the other.
 constexpr unsigned startSeconds = 60;
 /// All ranks have announced that they end.
-constexpr unsigned endSeconds = 10;
+constexpr unsigned endSeconds = 3;
+
+/// Whether MPI has been started, or attempted to.
+bool isMpiStarted = false;
+
+/// Before the process ends with an error: OpenMPI's mpirun ends all ranks then. MPICH's does so
+/// only on this host, and if MPI has been started; it has to be told, as by MPI_Abort (PMI-1),
+/// which must not be called while another thread uses MPI.
+void tellMpirunToAbort() {
+  const char *connection = std::getenv("PMI_FD");
+  if (!connection)
+    return;
+  // It does not read messages of ranks any more.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  dprintf(std::atoi(connection), "cmd=abort exitcode=1\n");
+}
+
+/// Before a rank ends because another host may be unreachable: OpenMPI's mpirun waits for such
+/// hosts. A new process ends the rank's parent, which is mpirun or its helper on this host, if it
+/// has not ended soon; the helpers on other hosts end when they lose their connection.
+void endMpirunSoon() {
+  constexpr int turns = 12;
+  constexpr timespec pause{0, 50'000'000};
+  pid_t mpirun = getppid();
+  if (mpirun <= 1 || !std::getenv("OMPI_COMM_WORLD_RANK") || fork() != 0)
+    return;
+  // Only what signal handlers may do as well: other threads may have had locks.
+  setsid(); // mpirun ends the processes of the rank's group
+  for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream)
+    close(stream); // mpirun waits for their end
+  for (int i = 0; i < turns && kill(mpirun, 0) == 0; ++i)
+    nanosleep(&pause, nullptr);
+  kill(mpirun, SIGKILL);
+  _exit(0);
+}
 
 /// The folder of the program.
 std::filesystem::path ownFolder() {
@@ -104,7 +140,9 @@ Result<std::unique_ptr<MpiRanks>> MpiRanks::start() {
     return Error{path + " is for another version of Mica; copy the file of the installation that " +
                  "has compiled the program"};
   Deadline deadline(startSeconds, EXIT_FAILURE);
+  isMpiStarted = true;
   std::unique_ptr<MpiRanks> ranks(new MpiRanks(*mpi));
+  ranks->self = *rankFromEnvironment();
   if (Status started = ranks->check(mpi->start(&ranks->self, &ranks->count)); !started)
     return started.error();
   void *memory = nullptr;
@@ -116,6 +154,11 @@ Result<std::unique_ptr<MpiRanks>> MpiRanks::start() {
   if (Status started = ranks->startMonitor(); !started)
     return started.error();
   return ranks;
+}
+
+void MpiRanks::abandon() {
+  if (!isMpiStarted)
+    tellMpirunToAbort();
 }
 
 std::string MpiRanks::describe(int64_t rank) const {
@@ -134,6 +177,7 @@ Status MpiRanks::startMonitor() {
     hosts.emplace_back(each.data());
   monitor = std::make_unique<RankMonitor>(
       mpi, self, hosts, [this](const Error &error) { fail(error); }, RankMonitor::Timing());
+  monitor->start(); // uses it
   return {};
 }
 
@@ -151,8 +195,9 @@ Status MpiRanks::check(int error) const {
     return {};
   char text[MICA_MPI_MESSAGE_BYTES];
   mpi.message(error, text);
-  // The messages of other ranks begin with their names, see runOnRanks.
-  return Error{(self == 0 ? describe(self) + ": " : "") + "MPI failed: " + text};
+  // When all have started, the messages of other ranks begin with their names, see runOnRanks.
+  bool isNamed = self > 0 && monitor;
+  return Error{(isNamed ? "" : rankOnHost(self, hostName()) + ": ") + "MPI failed: " + text};
 }
 
 /// `move` waits for other ranks.
@@ -197,10 +242,13 @@ void MpiRanks::fail(const Error &error) {
   if (!error.message.empty()) // otherwise it has been reported
     reportError(error.message);
   if (self > 0 && monitor)
-    monitor->tellFailure();
+    monitor->tellFailure([&] { return shared && shared->hasEnded(0); });
   else if (callback)
     callback(error);
   removeTemporaries();
+  tellMpirunToAbort();
+  if (!shared && monitor && monitor->hasSilentPeer())
+    endMpirunSoon();
   _exit(1);
 }
 

@@ -4,6 +4,7 @@
 
 #include "backends/runtime/abi/Communicator.h"
 #include "backends/runtime/ranks/RankMonitor.h"
+#include "backends/runtime/ranks/SharedMemoryRanks.h"
 
 #include <memory>
 #include <mutex>
@@ -28,13 +29,13 @@ public:
   /// to the program, and starts MPI. Fails if this process was not started by mpirun of an
   /// implementation for which there is a plug-in.
   static Result<std::unique_ptr<MpiRanks>> start();
+  /// Called before the process ends with an error. If mpirun has started it, and it has not started
+  /// MPI, for which the other ranks wait, mpirun ends them.
+  static void abandon();
 
   /// Ends MPI; waits until all ranks have called it. If a rank ends without it, mpirun ends all
   /// ranks. If MPI itself does not end, the process exits with `status`.
   void finish(int status);
-  /// Reports the error and ends the process, and so the run. Rank 0 first calls the callback of
-  /// onFailure; other ranks tell rank 0, which gets time to do so.
-  [[noreturn]] void fail(const Error &error);
 
   int64_t rank() const override { return self; }
   int64_t size() const override { return count; }
@@ -44,6 +45,9 @@ public:
   void setCrowded(bool is) override;
   void setComputing(bool is) override;
   void onFailure(std::function<void(const Error &)> callback) override;
+  /// Rank 0 first calls the callback of onFailure; other ranks tell rank 0, which gets time to do
+  /// so.
+  [[noreturn]] void fail(const Error &error) override;
 
 private:
   explicit MpiRanks(const MicaMpi &mpi) : mpi(mpi) {}
@@ -53,9 +57,9 @@ private:
 
   const MicaMpi &mpi;
   int64_t self = 0, count = 1;
-  std::vector<std::string> hosts;       ///< of all ranks; empty until these are known
-  std::unique_ptr<Communicator> shared; ///< null: on several hosts
-  std::mutex failing;                   ///< protects the following member; locked by a failure
+  std::vector<std::string> hosts;            ///< of all ranks; empty until these are known
+  std::unique_ptr<SharedMemoryRanks> shared; ///< null: on several hosts
+  std::mutex failing;                        ///< protects the following member; locked by a failure
   std::function<void(const Error &)> callback;
   std::unique_ptr<RankMonitor> monitor; ///< null until all ranks have started
 };

@@ -16,6 +16,9 @@ RankMonitor::RankMonitor(const MicaMpi &mpi, int64_t rank, std::vector<std::stri
   for (int64_t other = 0; other < static_cast<int64_t>(this->hosts.size()); ++other)
     if (other != self && (self == 0 || other == 0))
       peers.push_back({other});
+}
+
+void RankMonitor::start() {
   // Signals are handled by other threads.
   sigset_t all, before;
   sigfillset(&all);
@@ -49,11 +52,11 @@ void RankMonitor::setExchanging(bool is) {
   exchanges = is;
 }
 
-void RankMonitor::tellFailure() {
+void RankMonitor::tellFailure(const std::function<bool()> &hasLeaderEnded) {
   // Longer than rank 0 needs to receive it and to answer requests in progress.
-  constexpr int attempts = 20;
+  constexpr int attempts = 12;
   constexpr std::chrono::milliseconds pause{50};
-  for (int i = 0, sent = 0; i < attempts && !isLeaderSilent;
+  for (int i = 0, sent = 0; i < attempts && !isPeerSilent && !hasLeaderEnded();
        ++i, std::this_thread::sleep_for(pause))
     if (!sent)
       mpi.sendBeat(0, Failed, &sent);
@@ -80,8 +83,8 @@ void RankMonitor::run() {
     bool isTurn = rest.count() <= 0;
     if (isTurn)
       rest = timing.interval;
-    receive(isTurn);
-    send(ends ? Over : Alive);
+    if (receive(isTurn))
+      send(ends ? Over : Alive);
     if (ends && isOver())
       return;
     if (isTurn)
@@ -89,8 +92,8 @@ void RankMonitor::run() {
   }
 }
 
-/// Receives what has arrived. `counts`: a turn is over.
-void RankMonitor::receive(bool counts) {
+/// Receives what has arrived. `counts`: a turn is over. Returns whether MPI can be used.
+bool RankMonitor::receive(bool counts) {
   int64_t rank = -1, beat = 0;
   // A rank to which MPI has lost its connection is silent.
   while (mpi.receiveBeat(&rank, &beat) == 0 && rank >= 0) {
@@ -103,9 +106,16 @@ void RankMonitor::receive(bool counts) {
       report(rank, "has failed; see its messages");
   }
   constexpr int64_t mpiIsOccupied = -2;
-  if (counts && rank != mpiIsOccupied)
+  if (rank == mpiIsOccupied) {
+    // Others may have sent heartbeats, and observe the silence of this rank.
+    inMpi += counts;
+    return false;
+  }
+  inMpi = 0;
+  if (counts)
     for (Peer &peer : peers)
       ++peer.silent;
+  return true;
 }
 
 void RankMonitor::send(Beat beat) {
@@ -121,20 +131,27 @@ bool RankMonitor::isOver() const {
                      [](const Peer &peer) { return peer.sentOver && peer.gotOver; });
 }
 
-void RankMonitor::check() {
+std::string RankMonitor::limitText() const {
   std::ostringstream time;
   time << std::chrono::duration<double>(timing.interval * timing.limit).count() << " s";
+  return time.str();
+}
+
+void RankMonitor::check() {
   for (Peer &peer : peers)
     if (!peer.gotOver && peer.silent > timing.limit) {
-      isLeaderSilent = peer.rank == 0;
-      report(peer.rank, "has not responded for " + time.str() +
+      isPeerSilent = true;
+      report(peer.rank, "has not responded for " + limitText() +
                             ": it has been stopped, or its host cannot be reached");
     }
-  bool waits = !computes || exchanges || exchange != lastExchange;
+  bool waits = computations == 0 || exchanges || exchange != lastExchange;
   lastExchange = exchange;
   asleep = waits || isProcessBusy(gettid()) ? 0 : asleep + 1;
   if (asleep > timing.limit)
-    report(self, "hangs: in a step of the model, none of its threads has run for " + time.str());
+    report(self, "hangs: while it loads the model or computes, none of its threads has run for " +
+                     limitText());
+  if (inMpi > timing.limit)
+    report(self, "hangs: it has not left a function of MPI for more than " + limitText());
 }
 
 void RankMonitor::report(int64_t rank, const std::string &what) {

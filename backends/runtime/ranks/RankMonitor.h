@@ -20,30 +20,35 @@ namespace mica::rt {
 /// are independent of what the rank computes, so a rank that is slow, or waits for a processor, is
 /// not mistaken for one that hangs. A rank fails
 /// - if no heartbeat has arrived from it: the process or its host has stopped;
-/// - if it computes, but its threads only wait, which the rank itself observes.
+/// - if it computes, but its threads only wait, which the rank itself observes;
+/// - if it does not leave a function of MPI, which keeps its heartbeats from being sent.
 /// Time is measured by the turns of the observing thread, so it does not pass while that is
 /// stopped.
 class RankMonitor {
 public:
   struct Timing {
     std::chrono::milliseconds interval{100}; ///< between two heartbeats
-    int64_t limit = 25;                      ///< the number of intervals after which a rank fails
+    int64_t limit = 20;                      ///< the number of intervals after which a rank fails
   };
-  /// Calls `fail` on its own thread, at most once, with an error that names the rank and its host.
-  /// `hosts`: of all ranks. MPI has been started, and has to be ended after `finish`.
+  /// Calls `fail` on the thread of `start`, at most once, with an error that names the rank and its
+  /// host. `hosts`: of all ranks. MPI has been started, and has to be ended after `finish`.
   RankMonitor(const MicaMpi &mpi, int64_t rank, std::vector<std::string> hosts,
               std::function<void(const Error &)> fail, Timing timing);
   /// Stops without telling the others.
   ~RankMonitor();
 
+  /// Begins to send and to expect heartbeats. Called once.
+  void start();
   /// Waits until all ranks have called it; no rank fails afterwards.
   void finish();
   /// Tells rank 0 that this rank, another one, has failed. Returns when rank 0 has had enough time
-  /// to end all ranks, at once if it does not respond.
-  void tellFailure();
+  /// to end all ranks or `hasLeaderEnded`, at once if it does not respond.
+  void tellFailure(const std::function<bool()> &hasLeaderEnded);
+  /// Whether a rank does not respond.
+  bool hasSilentPeer() const { return isPeerSilent; }
 
   /// What the rank does: see Communicator::setComputing. An exchange waits for other ranks.
-  void setComputing(bool is) { computes = is; }
+  void setComputing(bool is) { is ? ++computations : --computations; }
   void setExchanging(bool is);
 
 private:
@@ -55,10 +60,11 @@ private:
   };
 
   void run();
-  void receive(bool counts);
+  bool receive(bool counts);
   void send(Beat beat);
   void check();
   bool isOver() const;
+  std::string limitText() const;
   void report(int64_t rank, const std::string &what);
 
   const MicaMpi &mpi;
@@ -67,10 +73,13 @@ private:
   const std::function<void(const Error &)> fail;
   const Timing timing;
   std::vector<Peer> peers; ///< used by the thread only
-  int64_t asleep = 0;      ///< the same: turns in which the rank should have computed, but slept
+  // The same: turns in which the rank should have computed, but slept, and in which it did not
+  // leave MPI.
+  int64_t asleep = 0, inMpi = 0;
   uint64_t lastExchange = 0;
-  std::atomic<bool> computes = false, exchanges = false;
-  std::atomic<bool> isLeaderSilent = false;
+  std::atomic<int> computations = 0; ///< in progress
+  std::atomic<bool> exchanges = false;
+  std::atomic<bool> isPeerSilent = false;
   std::atomic<uint64_t> exchange = 0; ///< the number of exchanges so far
   std::mutex mutex;                   ///< protects the following members
   std::condition_variable changed;

@@ -1,5 +1,6 @@
 #include "backends/runtime/ranks/SharedMemoryRanks.h"
 #include "backends/runtime/ranks/HostName.h"
+#include "backends/runtime/support/Report.h"
 
 #include <algorithm>
 #include <atomic>
@@ -44,6 +45,8 @@ struct alignas(64) SharedMemoryRanks::Slot {
   /// one.
   std::atomic<uint64_t> arrived;
   std::atomic<int32_t> process;
+  /// The kinds and bytes of this exchange and of the previous one, which a slower rank reads.
+  std::atomic<uint64_t> descriptions[2];
 };
 
 struct alignas(64) SharedMemoryRanks::Shared {
@@ -73,6 +76,11 @@ std::byte *SharedMemoryRanks::bytesOf(int64_t rank) const {
   return first + (2 * static_cast<uint64_t>(rank) + exchange % 2) * pieceBytes;
 }
 
+bool SharedMemoryRanks::hasEnded(int64_t rank) const {
+  int32_t process = slotOf(rank).process.load();
+  return process != 0 && kill(process, 0) != 0 && errno == ESRCH;
+}
+
 /// Waits until `rank` has arrived at an exchange; fails if its process has ended.
 Status SharedMemoryRanks::waitFor(int64_t rank, uint64_t wanted) const {
   Slot &slot = slotOf(rank);
@@ -99,14 +107,33 @@ Status SharedMemoryRanks::waitFor(int64_t rank, uint64_t wanted) const {
     if (!there)
       futexWait(shared->bell, rung);
     shared->sleepers.fetch_sub(1);
-    int32_t process = slot.process.load();
-    if (!there && !isThere() && process != 0 && kill(process, 0) != 0 && errno == ESRCH)
+    if (!there && !isThere() && hasEnded(rank))
       return Error{rankOnHost(rank, hostName()) + " has ended; see its messages"};
   }
 }
 
+static uint64_t describeExchange(uint64_t kind, uint64_t bytes) { return bytes << 1 | kind; }
+
+static std::string exchangeWords(uint64_t description) {
+  return (description & 1 ? "broadcasts " : "gathers ") + std::to_string(description >> 1) +
+         " bytes";
+}
+
+/// Fails if `rank`, which has arrived at this exchange, is at another one.
+Status SharedMemoryRanks::requireSame(int64_t rank, Kind kind, uint64_t bytes) const {
+  uint64_t own = describeExchange(static_cast<uint64_t>(kind), bytes),
+           other = slotOf(rank).descriptions[exchange % 2].load(std::memory_order_relaxed);
+  if (own == other) [[likely]]
+    return {};
+  return Error{rankOnHost(rank, hostName()) + " " + exchangeWords(other) + " while rank " +
+               std::to_string(self) + " " + exchangeWords(own) +
+               ": ranks do not execute the same calls"};
+}
+
 /// Tells the others that the rank has sent its bytes.
-void SharedMemoryRanks::arrive() {
+void SharedMemoryRanks::arrive(Kind kind, uint64_t bytes) {
+  slotOf(self).descriptions[exchange % 2].store(
+      describeExchange(static_cast<uint64_t>(kind), bytes), std::memory_order_relaxed);
   slotOf(self).arrived.store(exchange);
   if (shared->sleepers.load() == 0)
     return;
@@ -126,12 +153,14 @@ Status SharedMemoryRanks::allGather(const void *part, uint64_t bytes, void *all)
       if (Status there = waitFor(other, exchange - 1); !there)
         return there;
     std::memcpy(bytesOf(self), from + at, piece);
-    arrive();
+    arrive(Kind::Gather, bytes);
     for (int64_t next = 0; next < count; ++next) {
       // Different ranks read different buffers first.
       int64_t other = (self + next) % count;
       if (Status there = waitFor(other, exchange); !there)
         return there;
+      if (Status same = requireSame(other, Kind::Gather, bytes); !same)
+        return same;
       std::memcpy(to + static_cast<uint64_t>(other) * bytes + at, bytesOf(other), piece);
     }
   }
@@ -151,11 +180,15 @@ Status SharedMemoryRanks::broadcast(void *data, uint64_t bytes) {
     } else {
       if (Status there = waitFor(0, exchange); !there)
         return there;
+      if (Status same = requireSame(0, Kind::Broadcast, bytes); !same)
+        return same;
       std::memcpy(own + at, bytesOf(0), piece);
     }
-    arrive();
+    arrive(Kind::Broadcast, bytes);
   }
   return {};
 }
+
+void SharedMemoryRanks::fail(const Error &error) { reportFatal(error.message); }
 
 } // namespace mica::rt

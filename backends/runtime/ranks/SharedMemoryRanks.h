@@ -27,15 +27,22 @@ public:
   Status allGather(const void *part, uint64_t bytes, void *all) override;
   Status broadcast(void *data, uint64_t bytes) override;
   void setCrowded(bool is) override { crowded = is; }
+  [[noreturn]] void fail(const Error &error) override;
+  /// Whether the process of a rank has ended.
+  bool hasEnded(int64_t rank) const;
 
 private:
   struct Shared;
   struct Slot;
 
+  /// What an exchange is: ranks that disagree about it are at different ones.
+  enum class Kind : uint64_t { Gather, Broadcast };
+
   Slot &slotOf(int64_t rank) const;
   std::byte *bytesOf(int64_t rank) const;
   Status waitFor(int64_t rank, uint64_t exchange) const;
-  void arrive();
+  Status requireSame(int64_t rank, Kind kind, uint64_t bytes) const;
+  void arrive(Kind kind, uint64_t bytes);
 
   Shared *shared;
   int64_t self, count;

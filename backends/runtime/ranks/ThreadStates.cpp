@@ -4,8 +4,13 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <sys/syscall.h>
 
 namespace mica::rt {
+
+/// The beginning of the file `syscall` during pread64.
+static constexpr std::string_view readsFile = "17 ";
+static_assert(SYS_pread64 == 17);
 
 bool isThreadBusy(std::string_view stat, std::string_view syscall) {
   // NUMBER (NAME) STATE ...; names may contain parentheses.
@@ -17,8 +22,8 @@ bool isThreadBusy(std::string_view stat, std::string_view syscall) {
   case 't': // stopped by a debugger
     return false;
   case 'S':
-    // Asleep, but not in a system call: in a page fault, which waits for a file.
-    return syscall.empty() || syscall.starts_with("-1");
+    // Asleep, but not in a system call: in a page fault, which waits for a file. So does pread64.
+    return syscall.empty() || syscall.starts_with("-1") || syscall.starts_with(readsFile);
   default:
     return true;
   }

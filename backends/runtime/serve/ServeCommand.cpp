@@ -1,5 +1,6 @@
 #include "backends/runtime/serve/ServeCommand.h"
 #include "backends/runtime/serve/Api.h"
+#include "backends/runtime/serve/ApiError.h"
 #include "backends/runtime/serve/HttpServer.h"
 #include "backends/runtime/support/AvailableMemory.h"
 #include "backends/runtime/support/Process.h"
@@ -184,19 +185,20 @@ void failRequests(HttpServer &server, Api &api, const Error &error) {
 }
 
 /// Stops the server when no exchange is in progress. At the deadline, remaining completions end
-/// with an error.
-void stopWhenIdle(HttpServer &server, Api &api, std::chrono::steady_clock::time_point deadline) {
+/// with an error, without the engine if it `mayHang`.
+void stopWhenIdle(HttpServer &server, Api &api, bool mayHang,
+                  std::chrono::steady_clock::time_point deadline) {
   // The errors have at least 5 s to be sent, and more on a busy machine, which calls this later.
   constexpr int maxAborts = 250;
   constexpr std::chrono::milliseconds interval{20};
-  server.repeat(interval, [&server, &api, deadline, aborts = 0]() mutable {
+  server.repeat(interval, [&server, &api, mayHang, deadline, aborts = 0]() mutable {
     if (server.exchanges() == 0 || aborts > maxAborts) {
       server.stop();
       return false;
     }
     if (std::chrono::steady_clock::now() >= deadline) {
       ++aborts;
-      api.abort();
+      mayHang ? api.abandon(shuttingDown()) : api.abort();
     }
     return true;
   });
@@ -242,13 +244,15 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
     // Neither loading a model nor a step of the engine can be interrupted.
     if (count > 1 || !service)
       endNow(server);
-    // If there are several ranks, mpirun, which sends the signal, ends them shortly after it.
-    int64_t seconds = service->model->isLeader() ? 0 : arguments.drainSeconds;
+    // If there are several ranks, mpirun, which sends the signal, ends them shortly after it: one
+    // of them may have ended, for which the engine waits.
+    bool isLeader = service->model->isLeader();
+    int64_t seconds = isLeader ? 0 : arguments.drainSeconds;
     reportNote("shutting down: requests in progress have " + std::to_string(seconds) +
                " s to finish");
     service->api->drain();
     server.stopAccepting();
-    stopWhenIdle(server, *service->api,
+    stopWhenIdle(server, *service->api, isLeader,
                  std::chrono::steady_clock::now() + std::chrono::seconds(seconds));
   });
   std::thread loader([&, keys = *std::move(keys)]() mutable {

@@ -4,20 +4,31 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <cstring>
 #include <fcntl.h>
 #include <new>
 #include <unistd.h>
 
 namespace mica::rt {
 
+/// Without memory, it cannot be composed any more.
+static char outOfMemoryMessage[512] =
+    "mica: error: out of memory; free some or raise the limit (ulimit -v)\n";
+
+void nameForOutOfMemory(const std::string &process) {
+  std::snprintf(outOfMemoryMessage, sizeof outOfMemoryMessage,
+                "mica: error: %s: out of memory; free some or raise the limit (ulimit -v)\n",
+                process.c_str());
+}
+
 void exitOutOfMemory() {
   // Threads may run out of memory at the same time: one reports it, the others wait for the end.
   static std::atomic_flag speaks;
   while (speaks.test_and_set())
     pause();
-  static constexpr char message[] =
-      "mica: error: out of memory; free some or raise the limit (ulimit -v)\n";
-  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+  [[maybe_unused]] ssize_t written =
+      write(STDERR_FILENO, outOfMemoryMessage, std::strlen(outOfMemoryMessage));
   removeTemporaries();
   _exit(1);
 }

@@ -2,6 +2,8 @@
 #ifndef MICA_BACKENDS_RUNTIME_SUPPORT_PROCESS_H
 #define MICA_BACKENDS_RUNTIME_SUPPORT_PROCESS_H
 
+#include <string>
+
 namespace mica::rt {
 
 /// Call it first in main. Opens closed descriptors 0 to 2, so that a file opened later does not
@@ -16,6 +18,8 @@ void throwOutOfMemory();
 
 /// Reports that memory is exhausted and exits. Does not allocate.
 [[noreturn]] void exitOutOfMemory();
+/// From now on, exitOutOfMemory reports it of this process, one of several.
+void nameForOutOfMemory(const std::string &process);
 
 } // namespace mica::rt
 

@@ -41,12 +41,13 @@ protected:
   /// The loaded program of the manifest.
   rt::Result<std::unique_ptr<rt::Model>> load(const std::string &manifest,
                                               const rt::Device &device = rt::CpuDevice(),
-                                              unsigned threads = 2) const {
+                                              unsigned threads = 2,
+                                              rt::Communicator *ranks = nullptr) const {
     writeFakeProgram(folder.file("fake"), "/proc/self/exe", manifest);
     auto file = program::ProgramFile::open(folder.file("fake"));
     if (!file)
       return file.error();
-    return rt::Model::load(*std::move(file), device, threads);
+    return rt::Model::load(*std::move(file), device, threads, rt::Pages::Small, ranks);
   }
 
   virtual std::string manifest() const { return fakeManifest(); }

@@ -69,6 +69,12 @@ std::string dependingOnRole(std::string manifest) {
   return manifest;
 }
 
+static constexpr std::string_view twoRanks = R"(, "ranks": 2)";
+
+std::string forTwoRanks(std::string manifest) {
+  return manifest.insert(manifest.rfind('}'), twoRanks);
+}
+
 /// The file of the manifest's model.
 static const char *fakeModelOf(const std::string &manifest) {
   auto says = [&](const char *key) { return manifest.find(key) != manifest.npos; };
@@ -93,7 +99,9 @@ void writeFakeProgram(const std::string &path, const std::string &launcher,
     require(writer.error());
   std::ifstream file(fakeModelOf(manifest), std::ios::binary);
   std::string code((std::istreambuf_iterator<char>(file)), {});
-  std::vector<float> weights(16, 1.0f);
+  constexpr uint64_t weightBytes = 64;
+  int64_t ranks = manifest.find(twoRanks) == manifest.npos ? 1 : 2;
+  std::vector<float> weights(program::bytesOfRanks(weightBytes, ranks) / sizeof(float), 1.0f);
   require((*writer)->add(SectionKind::Code, std::as_bytes(std::span(code))));
   require((*writer)->add(SectionKind::Weights, std::as_bytes(std::span(weights))));
   if (!tokenizer.empty())

@@ -37,6 +37,9 @@ std::string withBytesPerRow(std::string manifest, uint64_t bytes);
 /// `manifest` for a model whose arithmetic depends on the role of a row.
 std::string dependingOnRole(std::string manifest);
 
+/// `manifest` for a program that two ranks run.
+std::string forTwoRanks(std::string manifest);
+
 /// Writes the program to `path`, with the manifest's model; aborts the test process on failure.
 void writeFakeProgram(const std::string &path, const std::string &launcher,
                       const std::string &manifest, std::span<const std::byte> tokenizer = {});

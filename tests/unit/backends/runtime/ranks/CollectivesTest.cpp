@@ -1,8 +1,12 @@
 #include "backends/cpu/device/Collectives.h"
+#include "backends/cpu/device/CpuDevice.h"
 #include "backends/cpu/device/Pool.h"
 #include "tests/unit/backends/runtime/ranks/ThreadRanks.h"
 
+#include <cstdio>
 #include <gtest/gtest.h>
+#include <new>
+#include <unistd.h>
 
 namespace mica::rt {
 namespace {
@@ -91,6 +95,34 @@ TEST_P(CollectivesTest, rowsAreShared) {
                  isRight &= table.at(row, i) == valueAt(indices[static_cast<size_t>(row)], i);
              EXPECT_TRUE(isRight);
            });
+}
+
+/// Rank 0 of two, whose exchanges need more memory than there is.
+class RanksWithoutMemory final : public Communicator {
+public:
+  int64_t rank() const override { return 0; }
+  int64_t size() const override { return 2; }
+  Status allGather(const void *, uint64_t, void *) override { throw std::bad_alloc(); }
+  Status broadcast(void *, uint64_t) override { throw std::bad_alloc(); }
+  [[noreturn]] void fail(const Error &error) override {
+    std::fprintf(stderr, "the run ends: %s\n", error.message.c_str());
+    _exit(7);
+  }
+};
+
+// Otherwise the others would wait for this rank, or take its next message for values.
+TEST(CollectivesFailure, withoutMemoryAllRanksEnd) {
+  Result<std::unique_ptr<Runtime>> runtime = CpuDevice().start(1, {});
+  ASSERT_TRUE(runtime);
+  RanksWithoutMemory ranks;
+  (*runtime)->setCommunicator(&ranks);
+  const RuntimeTable &table = (*runtime)->table();
+  float part[4] = {}, whole[8];
+  int32_t indices[] = {0};
+  EXPECT_EXIT(table.allGather(table.runtime, part, 16, 16, whole, 32, 32, 1),
+              testing::ExitedWithCode(7), "the run ends: out of memory");
+  EXPECT_EXIT(table.shareRows(table.runtime, indices, whole, 32, 32, 1, 5),
+              testing::ExitedWithCode(7), "the run ends: out of memory");
 }
 
 } // namespace

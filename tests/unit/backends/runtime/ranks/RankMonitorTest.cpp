@@ -18,18 +18,19 @@ struct Network {
   std::mutex mutex;
   std::deque<std::pair<int64_t, int64_t>> to[size]; ///< sender and value
   bool isCut[size] = {};                            ///< nothing arrives from the rank
+  bool isOccupied[size] = {};                       ///< the rank does not leave MPI
 
   int send(int64_t from, int64_t rank, int64_t value, int *sent) {
     std::lock_guard lock(mutex);
-    if (!isCut[from])
+    if (!isCut[from] && !isOccupied[from])
       to[rank].emplace_back(from, value);
-    *sent = 1;
+    *sent = !isOccupied[from];
     return 0;
   }
   int receive(int64_t at, int64_t *rank, int64_t *value) {
     std::lock_guard lock(mutex);
-    *rank = -1;
-    if (to[at].empty())
+    *rank = isOccupied[at] ? -2 : -1;
+    if (isOccupied[at] || to[at].empty())
       return 0;
     std::tie(*rank, *value) = to[at].front();
     to[at].pop_front();
@@ -38,6 +39,10 @@ struct Network {
   void cut(int64_t rank) {
     std::lock_guard lock(mutex);
     isCut[rank] = true;
+  }
+  void occupy(int64_t rank) {
+    std::lock_guard lock(mutex);
+    isOccupied[rank] = true;
   }
 };
 
@@ -93,6 +98,7 @@ protected:
             own.failed.release();
         },
         RankMonitor::Timing{std::chrono::milliseconds(20), 50});
+    own.monitor->start();
   }
 
   Network shared;
@@ -142,13 +148,40 @@ TEST_F(RankMonitorTest, aSilentRankIsNamedWhileOthersEnd) {
 }
 
 TEST_F(RankMonitorTest, rank0IsTold) {
-  ranks[2].monitor->tellFailure();
+  ranks[2].monitor->tellFailure([this] { return !ranks[0].isQuiet(); });
   EXPECT_EQ(ranks[0].waitForError(), "rank 2 on host c has failed; see its messages");
+}
+
+// None of them observes that another one is silent, nor is an exchange a hang by itself.
+TEST_F(RankMonitorTest, ranksThatDoNotLeaveMpiEnd) {
+  for (int64_t rank = 0; rank < Network::size; ++rank) {
+    ranks[rank].monitor->setExchanging(true);
+    shared.occupy(rank);
+  }
+  for (int64_t rank = 0; rank < Network::size; ++rank)
+    EXPECT_THAT(ranks[rank].waitForError(),
+                ContainsRegex("rank " + std::to_string(rank) +
+                              " on host . hangs: it has not left a function of MPI for more than "
+                              "1 s"));
+}
+
+TEST_F(RankMonitorTest, aRankThatDoesNotLeaveMpiIsSilent) {
+  shared.occupy(2);
+  EXPECT_THAT(ranks[0].waitForError(), HasSubstr("rank 2 on host c has not responded for 1 s"));
+  EXPECT_TRUE(ranks[1].isQuiet());
+}
+
+TEST_F(RankMonitorTest, computationsNest) {
+  ranks[1].monitor->setComputing(true);
+  ranks[1].monitor->setComputing(true);
+  ranks[1].monitor->setComputing(false);
+  EXPECT_THAT(ranks[1].waitForError(), HasSubstr("rank 1 on host b hangs"));
 }
 
 TEST_F(RankMonitorTest, aRankThatOnlyWaitsHangs) {
   // No thread of this process computes. An exchange waits for other ranks, and a rank that does not
   // compute waits for requests.
+  ranks[0].monitor->setComputing(true);
   ranks[0].monitor->setComputing(false);
   ranks[2].monitor->setComputing(true);
   ranks[2].monitor->setExchanging(true);

@@ -48,6 +48,38 @@ TEST_P(SharedMemoryRanksTest, exchangesArrive) {
   });
 }
 
+// Otherwise they would read bytes of another exchange from then on.
+TEST(SharedMemoryRanksFailure, ranksAtDifferentExchanges) {
+  constexpr uint64_t many = 300'000; // two pieces
+  for (auto [rank0Gathers, bytes0, bytes1, expected] :
+       {std::tuple(false, uint64_t(8), uint64_t(8),
+                   "rank 0 on host .* broadcasts 8 bytes while rank 1 gathers 8 bytes"),
+        std::tuple(true, uint64_t(8), uint64_t(16),
+                   "rank 0 on host .* gathers 8 bytes while rank 1 gathers 16 bytes"),
+        std::tuple(true, many, many + 1,
+                   "rank 0 on host .* gathers 300000 bytes while rank 1 gathers 300001 bytes")}) {
+    runRanks(2, [&, rank0Gathers = rank0Gathers, bytes0 = bytes0, bytes1 = bytes1,
+                 expected = expected](SharedMemoryRanks &ranks) {
+      std::vector<char> part(2 * many), all(4 * many);
+      ASSERT_TRUE(ranks.allGather(part.data(), many, all.data()));
+      if (ranks.rank() == 0 && !rank0Gathers) {
+        EXPECT_TRUE(ranks.broadcast(part.data(), bytes0));
+        return;
+      }
+      Status failed = ranks.allGather(part.data(), ranks.rank() == 0 ? bytes0 : bytes1, all.data());
+      ASSERT_FALSE(failed);
+      if (ranks.rank() == 1)
+        EXPECT_THAT(failed.error().message, testing::ContainsRegex(expected));
+    });
+  }
+}
+
+TEST(SharedMemoryRanksFailure, failEndsTheProcess) {
+  runRanks(1, [](SharedMemoryRanks &ranks) {
+    EXPECT_EXIT(ranks.fail({"no longer"}), testing::ExitedWithCode(1), "no longer");
+  });
+}
+
 TEST(SharedMemoryRanksFailure, aRankThatHasEndedIsNamed) {
   uint64_t bytes = SharedMemoryRanks::bytesFor(2);
   void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -14,7 +14,9 @@ TEST(ThreadStatesTest, statesOfThreads) {
   EXPECT_TRUE(isThreadBusy("12 (program) D 1 12", "0 0x3"));
   EXPECT_TRUE(isThreadBusy("12 (a) S (b) R 1 12", "running"));
   EXPECT_TRUE(isThreadBusy("12 (program) S 1 12", "-1 0x7ffe 0x401000")); // a page fault
-  EXPECT_FALSE(isThreadBusy("12 (program) S 1 12", "202 0x7ffe 0x80"));   // futex
+  EXPECT_TRUE(isThreadBusy("12 (program) S 1 12", "17 0x3 0x7ffe"));      // pread64
+  EXPECT_FALSE(isThreadBusy("12 (program) S 1 12", "170 0x3 0x7ffe"));
+  EXPECT_FALSE(isThreadBusy("12 (program) S 1 12", "202 0x7ffe 0x80")); // futex
   EXPECT_FALSE(isThreadBusy("12 (a) R (b) S 1 12", "202 0x7ffe 0x80"));
   EXPECT_FALSE(isThreadBusy("12 (program) t 1 12", "-1 0x7ffe 0x401000"));
   EXPECT_FALSE(isThreadBusy("12 (program) T 1 12", ""));

@@ -1,4 +1,5 @@
 #include "backends/runtime/support/Memory.h"
+#include "backends/runtime/support/Process.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>
@@ -37,6 +38,16 @@ TEST(Memory, MoreThanThereIsOfAddressesIsAnError) {
     EXPECT_EQ(Memory::reserve(uint64_t(1) << 60, pages, "do without").error().message,
               begin + "do without");
   }
+}
+
+TEST(Memory, OutOfMemoryNamesTheProcess) {
+  EXPECT_EXIT(exitOutOfMemory(), testing::ExitedWithCode(1), "^mica: error: out of memory; free");
+  EXPECT_EXIT(
+      {
+        nameForOutOfMemory("rank 1 on host a");
+        exitOutOfMemory();
+      },
+      testing::ExitedWithCode(1), "^mica: error: rank 1 on host a: out of memory; free some or");
 }
 
 TEST(Memory, AssigningMovesIt) {
