@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 """Measures programs for several ranks, and the exchanges between ranks.
 
-    ranks.py OUT --mica MICA [--shape NAME] [--weights bf16,int8,int4] [--rounds 7] [--json FILE]
+    ranks.py OUT --mica MICA [--shape NAME] [--weights bf16,int8,int4] [--links LINK,...] [--rounds 7] [--json FILE]
 
 OUT is a folder for the programs, which `shapes.py` describes; existing ones are not created again. Measured, with medians over rounds in
 which everything is measured once, in alternating order:
 
+- memory: the largest size of each process, of two ranks and of one process;
 - speeds: two ranks of one thread each against one process with two threads, on one machine and on two (tools/scale/two-machines.sh, which
-  needs root), whose link is not limited or limited to a rate;
+  needs root). A link between these is `cable`, followed by a limit of its rate (`cable 10gbit`) and by a latency that is added to each
+  exchange (`cable +50us`): Linux may lack netem, so MpiDelay.c adds it;
 - exchanges: the time of one gather of 16 KiB, and of the exchanges of a layer if columns are partitioned (four gathers) or every second
   matmul is partitioned along K (two reductions), for one row (decode) and 512 (prefill), between two and four ranks: by the exchange that
   programs use, and by MPI_Allgather and MPI_Allreduce.
@@ -19,9 +21,11 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import compare  # noqa: E402
@@ -30,12 +34,20 @@ import load  # noqa: E402
 import report  # noqa: E402
 import shapes  # noqa: E402
 
+sys.path.append(str(load.ROOT / "tests/tools"))
+import resident  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = load.ROOT / "build/release"
 TWO_MACHINES = load.ROOT / "tools/scale/two-machines.sh"
-RATES = ("10gbit", "1gbit")
+LINKS = ("shared memory", "cable", "cable 10gbit", "cable 1gbit")
+#: A link, its rate and its latency.
+LINK = re.compile(r"shared memory|cable(?: ([0-9]+[kmg]?bit))?(?: \+([0-9]+)us)?")
+#: The largest size of a rank's process, relative to one process.
+MEMORY_GOAL = 0.55
 TESTS = (engines.Test("decode", "decode", gen=64, repeat=3), engines.Test("prefill", "prefill 512", prompt=512, repeat=2))
 ONE = "one process"
+PARTS = ("exchanges", "memory", "speeds")
 #: Bytes of a row of the gather that has a goal, and the goal in microseconds.
 SINGLE, SINGLE_GOAL = 16384, 10
 SINGLE_TITLE = f"one gather of {SINGLE >> 10} KiB"
@@ -44,13 +56,28 @@ GOALS = {"shared memory": {"bf16": 0.93, "int8": 0.93, "int4": 0.93, "prefill": 
          "cable": {"bf16": 0.85, "int8": 0.85, "int4": 0.75}}
 
 
-def starter(link, mpi, ranks):
-    """The command that starts ranks: on one machine ("shared memory"), or on two with a "cable" whose rate may follow."""
+def starter(link, mpi, ranks, folder):
+    """The command that starts ranks on a link; `folder` has what build_delays makes."""
     if link == "shared memory":
         flags = ["--allow-run-as-root", "--bind-to", "none", "--oversubscribe"] if mpi == "openmpi" else []
         return [f"mpirun.{mpi}", *flags, "-n", str(ranks)]
-    _, _, rate = link.partition(" ")
-    return [str(TWO_MACHINES), "--mpi", mpi, "-n", str(ranks), *(["--rate", rate] if rate else [])]
+    rate, delay = LINK.fullmatch(link).groups()
+    added = ["/usr/bin/env", f"LD_PRELOAD={delay_of(folder, mpi)}", f"MICA_DELAY_US={delay}"] if delay else []
+    return [*added, str(TWO_MACHINES), "--mpi", mpi, "-n", str(ranks), *(["--rate", rate] if rate else [])]
+
+
+def delay_of(folder, mpi):
+    return folder / f"delay-{mpi}.so"
+
+
+def build_delays(folder, args):
+    """What adds latency, if a link needs it."""
+    folder.mkdir(exist_ok=True)
+    for mpi in args.mpi if any("+" in link for link in args.links) else ():
+        # Without MPI's libraries: programs that do not use MPI, such as the shell of a script, are started with it as well.
+        made = folder / f"delay-{mpi}.o"
+        subprocess.run([f"mpicc.{mpi}", "-O2", "-Wall", "-Werror", "-fPIC", "-c", HERE / "MpiDelay.c", "-o", made], check=True)
+        subprocess.run(["cc", "-shared", "-Wl,-z,lazy", made, "-o", delay_of(folder, mpi)], check=True)
 
 
 class Ranks(engines.Mica):
@@ -70,9 +97,8 @@ class Ranks(engines.Mica):
 class Tools:
     """The programs that measure exchanges, in a folder with the plug-ins."""
 
-    def __init__(self, out, implementations):
-        self.folder = out / "exchanges"
-        self.folder.mkdir(exist_ok=True)
+    def __init__(self, folder, implementations):
+        self.folder = folder
         for path in (BUILD / "bin/mica-rank-benchmarks", *(BUILD / f"lib/mica/mica-mpi-{mpi}.so" for mpi in implementations)):
             if not path.exists():
                 sys.exit(f"ranks.py: needs {path}; build it with `ninja -C {BUILD} mica mica-rank-benchmarks`")
@@ -98,11 +124,39 @@ def alternate(contenders, rounds, turn):
             turn(name, contender, number)
 
 
-def measure_speeds(weights, one, two, args):
-    links = [("shared memory", args.mpi[0]), *(("cable", mpi) for mpi in args.mpi), *((f"cable {rate}", args.mpi[0]) for rate in RATES)]
+def measure_memory(weights, one, two, args):
+    """The sizes of processes that decode, VmHWM of Linux, which includes what MPI needs."""
+    sizes = {}
+    for name, start, program, threads in ((ONE, [], one, 2), *((mpi, starter("shared memory", mpi, 2, None), two, 1) for mpi in args.mpi)):
+        engine = Ranks(start, program, threads, args.timeout)
+        sizes[name] = peaks_of(engine.command(engines.Test("memory", "", gen=32, depth=512)), program, args.timeout)
+        compare.say(f"{weights}, memory, {name}: {', '.join(f'{size / 1e6:.0f} MB' for size in sizes[name]) or 'failed'}")
+        yield {"weights": weights, "mpi": "" if name == ONE else name, "bytes": sizes[name],
+               "ratio": max(sizes[name]) / max(sizes[ONE]) if sizes[name] and sizes[ONE] else None}
+
+
+def peaks_of(command, program, timeout):
+    """The largest size of each process of a program that a command starts, the largest one first; nothing if it fails."""
+    peaks, end = {}, time.monotonic() + timeout
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        while run.poll() is None:
+            if time.monotonic() > end:
+                run.kill()
+            for process in pathlib.Path("/proc").glob("[0-9]*"):
+                try:
+                    if os.path.samefile(process / "exe", program):
+                        peaks[process.name] = max(peaks.get(process.name, 0), resident.of_process(process.name).get("VmHWM", 0))
+                except OSError:
+                    pass
+            time.sleep(0.02)
+    return sorted(peaks.values(), reverse=True) if run.returncode == 0 else []
+
+
+def measure_speeds(weights, one, two, args, folder):
+    links = [(link, mpi) for link in args.links for mpi in (args.mpi if link == "cable" else args.mpi[:1])]
     contenders = {ONE: Ranks([], one, 2, args.timeout)}
     for link, mpi in links:
-        contenders[f"{link}, {mpi}"] = Ranks(starter(link, mpi, 2), two, 1, args.timeout)
+        contenders[f"{link}, {mpi}"] = Ranks(starter(link, mpi, 2, folder), two, 1, args.timeout)
     for test in TESTS:
         begun = load.Load()
         row = compare.Row(test, contenders)
@@ -138,12 +192,12 @@ def exchanges(shape):
 def measure_exchanges(shape, tools, args):
     """The exchanges of each contender: (link, by, mpi, ranks)."""
     contenders = {}
-    for ranks in (2, 4):
-        for link in ("shared memory", "cable", *(f"cable {rate}" for rate in RATES)):
+    for ranks in args.ranks:
+        for link in args.links:
             for by in ("mica", "mpi"):
                 # All of them have the same exchange through shared memory.
                 for mpi in args.mpi[:1] if (by, link) == ("mica", "shared memory") else args.mpi:
-                    contenders[(link, by, mpi, ranks)] = [*starter(link, mpi, ranks), str(tools.program(by, mpi))]
+                    contenders[(link, by, mpi, ranks)] = [*starter(link, mpi, ranks, tools.folder), str(tools.program(by, mpi))]
     wanted = list(exchanges(shape))
     found = {key: {name: {} for name, _, _ in wanted} for key in contenders}
     trouble = {}
@@ -211,6 +265,19 @@ def exchange_table(measured):
     return lines
 
 
+def memory_lines(measured):
+    return ["", "| weights | memory of | MB of each process | ratio | goal |", "|---|---|---|---|---|",
+            *(f"| {each['weights']} | {each['mpi'] or ONE} | {', '.join(f'{size / 1e6:.0f}' for size in each['bytes'])} | "
+              f"{'-' if each['ratio'] is None else round(each['ratio'], 2)} | "
+              f"{memory_verdict(each)} |" for each in measured)] if measured else []
+
+
+def memory_verdict(each):
+    if not each["mpi"] or each["ratio"] is None:
+        return "-"
+    return f"<= {MEMORY_GOAL}: " + ("reached" if each["ratio"] <= MEMORY_GOAL else "short")
+
+
 def markdown(result):
     machine = result["machine"]
     condition = "; ".join(f"{part}: other processes used {values['others']:.2f} processors, steal time {values['stolen']:.2f}"
@@ -220,7 +287,7 @@ def markdown(result):
     lines = [f"`{result['command']}`, commit {result['commit']}: {machine['cpu']}, {machine['processors']} processors, Linux "
              f"{machine['kernel']}; {result['shape']}; medians of {result['rounds']} alternating rounds (minimum - maximum).",
              "", condition, ""]
-    lines += speed_table(result["speeds"]) + [""] + exchange_table(result["exchanges"])
+    lines += speed_table(result["speeds"]) + [""] + exchange_table(result["exchanges"]) + memory_lines(result["memory"])
     for each in single:
         lines += ["", f"Goal of {SINGLE_TITLE} through shared memory, <= {SINGLE_GOAL} us: "
                   + ("reached" if each["median_us"]["median"] <= SINGLE_GOAL else "short")]
@@ -240,7 +307,10 @@ def parse(argv):
     parser.add_argument("--shape", default="llama-3.2-1b", choices=[name for name, shape in shapes.SHAPES.items()])
     parser.add_argument("--weights", type=lambda text: text.split(","), default=["bf16", "int8", "int4"])
     parser.add_argument("--mpi", type=lambda text: text.split(","), default=["openmpi", "mpich"])
-    parser.add_argument("--parts", type=lambda text: text.split(","), default=["speeds", "exchanges"])
+    parser.add_argument("--links", type=lambda text: text.split(","), default=list(LINKS), help=f"default: {','.join(LINKS)}")
+    parser.add_argument("--ranks", type=lambda text: [int(each) for each in text.split(",")], default=[2, 4],
+                        help="numbers of ranks of the exchanges (default: 2,4)")
+    parser.add_argument("--parts", type=lambda text: text.split(","), default=list(PARTS), help=f"default: {','.join(PARTS)}")
     parser.add_argument("--rounds", type=int, default=7, help="rounds that count (default 7)")
     parser.add_argument("--hasty", type=int, default=1, metavar="N", help="repeat exchanges N times less often")
     parser.add_argument("--timeout", type=float, default=120,
@@ -250,7 +320,8 @@ def parse(argv):
     args = parser.parse_args(argv)
     if args.rounds < 1 or args.hasty < 1:
         parser.error("--rounds and --hasty must be at least 1")
-    if unknown := set(args.mpi) - {"openmpi", "mpich"} | set(args.parts) - {"speeds", "exchanges"}:
+    if unknown := (set(args.mpi) - {"openmpi", "mpich"} | set(args.parts) - set(PARTS)
+                   | {link for link in args.links if not LINK.fullmatch(link)}):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     return args
 
@@ -264,19 +335,24 @@ def main(argv):
     shape = {"head_dim": shapes.SHAPES[args.shape]["hidden_size"] // shapes.SHAPES[args.shape]["num_attention_heads"],
              **shapes.SHAPES[args.shape]}
     result = {"machine": load.machine(), "commit": load.commit(), "command": load.command_line(argv), "shape": args.shape,
-              "rounds": args.rounds, "load": {}, "speeds": [], "exchanges": []}
+              "rounds": args.rounds, "load": {}, "speeds": [], "exchanges": [], "memory": []}
+    folder = out / "exchanges"
+    build_delays(folder, args)
 
     def keep(part, measured):
         result[part] += measured
-        result["load"][part] = worst_load(result[part])
+        if part != "memory":  # which does not depend on it
+            result["load"][part] = worst_load(result[part])
         if args.json:  # after each part, so that an interrupted run keeps its results
             args.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
     if "exchanges" in args.parts:
-        keep("exchanges", list(measure_exchanges(shape, Tools(out, args.mpi), args)))
-    if "speeds" in args.parts:
-        for found in list(programs(out, args)):
-            keep("speeds", list(measure_speeds(*found, args)))
+        keep("exchanges", list(measure_exchanges(shape, Tools(folder, args.mpi), args)))
+    for found in list(programs(out, args)) if {"memory", "speeds"} & set(args.parts) else ():
+        if "memory" in args.parts:
+            keep("memory", list(measure_memory(*found, args)))
+        if "speeds" in args.parts:
+            keep("speeds", list(measure_speeds(*found, args, folder)))
     print(markdown(result))
 
 

@@ -6,7 +6,9 @@ import dataclasses
 import io
 import json
 import math
+import os
 import pathlib
+import shutil
 import stat
 import subprocess
 import sys
@@ -46,6 +48,11 @@ class Measure(unittest.TestCase):
         self.addCleanup(temporary.cleanup)
         self.folder = pathlib.Path(temporary.name)
 
+    def peaks_of(self, command, program, _):
+        """300 MB of one process, 150 and 120 of two ranks."""
+        self.assertIn(program, command)
+        return [300e6] if program.endswith("one") else [150e6, 120e6]
+
     def program(self, name, text):
         path = self.folder / name
         path.write_text("#!/usr/bin/python3\n" + text, encoding="utf-8")
@@ -58,12 +65,13 @@ class Measure(unittest.TestCase):
         exchange = self.program("exchange", EXCHANGES)
         self.started = []
 
-        def starter(link, mpi, count):
+        def starter(link, mpi, count, _):
             self.started.append((link, mpi, count))
             return ["/usr/bin/env"]
 
         with (mock.patch.object(ranks, "starter", starter), mock.patch.object(ranks, "programs", lambda *_: [("bf16", one, two)]),
               mock.patch.object(ranks, "Tools", lambda *_: mock.Mock(program=lambda *_: exchange)),
+              mock.patch.object(ranks, "build_delays", lambda *_: None), mock.patch.object(ranks, "peaks_of", self.peaks_of),
               contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO())):
             ranks.main([str(self.folder / "out"), "--rounds", "2", "--json", str(self.folder / "r.json"), *options])
         return json.loads((self.folder / "r.json").read_text(encoding="utf-8")), out.getvalue()
@@ -78,6 +86,7 @@ class Measure(unittest.TestCase):
         self.assertIn("| bf16 | decode | cable, mpich | 27.0 (27.0 - 27.0) | 0.90x (0.90 - 0.90) | >= 0.85: reached |", text)
         self.assertEqual(text.count("Goal of one gather of 16 KiB through shared memory, <= 10 us: reached"), 1)
         self.assertEqual(text.count("Goal of "), 1)
+        self.assertIn("| bf16 | one process | 300 | 1.0 | - |\n| bf16 | openmpi | 150, 120 | 0.5 | <= 0.55: reached |", text)
 
     def test_exchanges_of_each_link(self):
         result, text = self.measure("--parts", "exchanges")
@@ -95,8 +104,25 @@ class Measure(unittest.TestCase):
         self.assertIn("exit status 1: no such network", text)
 
     def test_commands_that_start_ranks(self):
-        self.assertEqual(ranks.starter("shared memory", "mpich", 2), ["mpirun.mpich", "-n", "2"])
-        self.assertEqual(ranks.starter("cable 1gbit", "mpich", 4)[1:], ["--mpi", "mpich", "-n", "4", "--rate", "1gbit"])
+        folder = pathlib.Path("/there")
+        self.assertEqual(ranks.starter("shared memory", "mpich", 2, folder), ["mpirun.mpich", "-n", "2"])
+        self.assertEqual(ranks.starter("cable 1gbit", "mpich", 4, folder)[1:], ["--mpi", "mpich", "-n", "4", "--rate", "1gbit"])
+        self.assertEqual(ranks.starter("cable 1gbit +20us", "mpich", 2, folder),
+                         ["/usr/bin/env", "LD_PRELOAD=/there/delay-mpich.so", "MICA_DELAY_US=20",
+                          *ranks.starter("cable 1gbit", "mpich", 2, folder)])
+
+    def test_links(self):
+        with contextlib.redirect_stderr(io.StringIO()) as err:
+            for links in ("cable +20", "shared memory +20us", "cable 10", "wire"):
+                with self.assertRaises(SystemExit):
+                    ranks.parse(["out", "--links", f"cable,{links}"])
+                self.assertIn(f"unknown: {links}\n", err.getvalue())
+
+    def test_sizes_of_processes(self):
+        program = shutil.copy("/bin/sleep", self.folder / "program")
+        [size] = ranks.peaks_of([program, "0.3"], program, 60)
+        self.assertGreater(size, 100_000)
+        self.assertEqual(ranks.peaks_of([program, "now"], program, 60), [], "it has failed")
 
     def test_the_page_has_what_was_measured(self):
         result, _ = self.measure()
@@ -108,6 +134,13 @@ class Measure(unittest.TestCase):
         self.assertIn("bf16, 10 Gb/s, two ranks: 27.0 tokens/s", marks)
         self.assertIn("bf16, cable, one process: 30.0 tokens/s", marks)
         self.assertEqual(len(marks), 2 * 4)
+
+
+    def test_the_page_has_added_latencies(self):
+        result, _ = self.measure("--links", "cable,cable +20us", "--ranks", "2")
+        text = "\n".join(scale_page.check_latency(result))
+        # Four exchanges of 2 us and four of 22; 16 layers and four exchanges of a step, in addition to 1/30 s.
+        self.assertIn("| bf16 | 0 | 8.00 | 8.00 | 27.0 | 0.90 | 1.00 |\n| bf16 | 20 | 8.00 | 88.0 | 27.0 | 0.90 | 0.96 |", text)
 
 
 class Model(unittest.TestCase):
@@ -173,7 +206,7 @@ class Model(unittest.TestCase):
 
 
 class Exchanges(unittest.TestCase):
-    """MpiBenchmarks.c, as far as it does not need several processes."""
+    """MpiBenchmarks.c and MpiDelay.c, as far as they do not need several processes."""
 
     def test_it_measures(self):
         compiler = "/usr/bin/mpicc.openmpi"
@@ -189,6 +222,12 @@ class Exchanges(unittest.TestCase):
             self.assertEqual([each["exchange"] for each in results], ["gather:4096,8192", "reduce:64"])
             for arguments in ((), ("3",), ("0", "gather:4"), ("1", "gather:"), ("1", "scatter:4"), ("1", "gather:0"), ("1", "reduce:6")):
                 self.assertNotEqual(run(*arguments).returncode, 0, arguments)
+            place = pathlib.Path(folder)
+            ranks.build_delays(place, mock.Mock(mpi=["openmpi"], links=["cable +3000us"]))
+            env = {**os.environ, "LD_PRELOAD": str(ranks.delay_of(place, "openmpi")), "MICA_DELAY_US": "3000"}
+            done = subprocess.run([program, "3", "gather:4096,8192", "3", "reduce:64"], capture_output=True, text=True, check=True, env=env)
+            for line, least in zip(done.stdout.splitlines(), (6000, 3000), strict=True):
+                self.assertGreaterEqual(json.loads(line)["median_us"], least)
 
 
 if __name__ == "__main__":

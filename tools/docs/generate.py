@@ -379,7 +379,7 @@ def main():
     pages["README.md"] = between("README.md", {"model types": model_types(), "types of GGUF files": names})
     pages["docs/gguf.md"] = between("docs/gguf.md", {"block formats": table})
     measured = scale.load()
-    pages["docs/scale.md"] = between("docs/scale.md", {"cost model": scale.passage(measured)})
+    pages["docs/scale.md"] = between("docs/scale.md", {"cost model": scale.passage(measured, scale.load(scale.DELAYED))})
     pages["docs/scale.svg"] = scale.picture(measured)
     for name, new in pages.items():
         path = ROOT / name

@@ -13,6 +13,8 @@ import cost_model  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 #: The output of tests/bench/ranks.py; without it, the page has only the model.
 MEASURED = ROOT / "tests/bench/ranks.json"
+#: The same with latencies that are added to the link.
+DELAYED = ROOT / "tests/bench/ranks-latency.json"
 COLORS = {"shared memory": "#0b62a4", "100 Gb/s": "#2b8a57", "cable": "#2b8a57", "10 Gb/s": "#d1495b", "1 Gb/s": "#8b5fbf"}
 #: A link of ranks.py -> its line.
 LINES = {"shared memory": "shared memory", "cable": "cable", "cable 10gbit": "10 Gb/s", "cable 1gbit": "1 Gb/s"}
@@ -64,33 +66,62 @@ def replica_rows():
             yield [shape.name, form.name, *(replica_cell(shape, form, link, ranks) for ranks in (2, 8) for link in cost_model.LINKS)]
 
 
-def measured_speeds(result):
-    """(weights, link, tokens/s, ratio, ratio of the model) of decoding with two ranks; the model has the measured exchanges."""
-    shape = cost_model.SHAPES[0]
+def decode_speeds(result):
+    """(figures of decoding with two ranks, tokens/s of one process, microseconds of the exchanges of a layer by link)"""
     for each in result["speeds"]:
         if not each["mpi"] or each["test"] != "decode" or not each["ratio"] or each["mpi"] != result["speeds"][1]["mpi"]:
             continue
         one = next(other for other in result["speeds"]
                    if not other["mpi"] and (other["weights"], other["test"]) == (each["weights"], "decode"))
-        found = {other["exchange"]: other["median_us"]["median"] for other in result["exchanges"] if other["median_us"]
-                 and (other["link"], other["by"], other["mpi"], other["ranks"]) == (each["link"], "mica", each["mpi"], 2)}
-        layer = found.get("four gathers, " + ("bf16 and f32" if each["weights"] == "bf16" else "f32"))
-        if layer is None:
-            continue
-        predicted = cost_model.predicted_ratio(one["tokens_per_s"]["median"], layer, layer / 4, shape)
+        exchange = "four gathers, " + ("bf16 and f32" if each["weights"] == "bf16" else "f32")
+        layers = {other["link"]: other["median_us"]["median"] for other in result["exchanges"] if other["median_us"]
+                  and (other["exchange"], other["by"], other["mpi"], other["ranks"]) == (exchange, "mica", each["mpi"], 2)}
+        if each["link"] in layers:
+            yield each, one["tokens_per_s"]["median"], layers
+
+
+def measured_speeds(result):
+    """(weights, link, tokens/s, ratio, ratio of the model) of decoding with two ranks; the model has the measured exchanges."""
+    for each, one, layers in decode_speeds(result):
+        layer = layers[each["link"]]
+        predicted = cost_model.predicted_ratio(one, layer, layer / 4, cost_model.SHAPES[0])
         yield each["weights"], LINES[each["link"]], each["tokens_per_s"]["median"], each["ratio"]["median"], predicted
 
 
-def check(result):
+def latency_rows(result):
+    """The model adds the latency to the four exchanges that were measured without it."""
+    for each, one, layers in decode_speeds(result):
+        link, _, latency = each["link"].partition(" +")
+        added = float(latency.removesuffix("us") or 0)
+        if link not in layers:
+            continue
+        layer = layers[link] + 4 * added
+        yield [each["weights"], f"{added:.0f}", number(layers[each["link"]]), number(layer), number(each["tokens_per_s"]["median"]),
+               f"{each['ratio']['median']:.2f}", f"{cost_model.predicted_ratio(one, layer, layer / 4, cost_model.SHAPES[0]):.2f}"]
+
+
+def origin(result):
     machine = result["machine"]
+    return (f"Measured with `{result['command']}`, commit {result['commit']}: {machine['cpu']}, {machine['processors']} processors, "
+            f"Linux {machine['kernel']}, medians of {result['rounds']} rounds.")
+
+
+def check_latency(result):
+    words = (f"{origin(result)} A latency is added to each exchange between two ranks on a link without a limit: the microseconds of the "
+             "exchanges of a layer, and tokens per second relative to one process with two threads, both measured and as the model predicts "
+             "them from the exchanges without it:")
+    return [paragraph(words), "",
+            table(["weights", "latency, us", "layer, us", "predicted", "tokens/s", "ratio", "predicted"], latency_rows(result)), ""]
+
+
+def check(result):
     rows = [[weights, link, number(speed), f"{ratio:.2f}", f"{predicted:.2f}"]
             for weights, link, speed, ratio, predicted in measured_speeds(result)]
     layers = [[each["exchange"], str(each["latencies"]), kib(each["bytes"]), LINES[each["link"]],
                ("Mica, " if each["by"] == "mica" else "") + each["mpi"], str(each["ranks"]), number(each["median_us"]["median"])]
               for each in result["exchanges"] if each["median_us"]]
-    words = (f"Measured with `{result['command']}`, commit {result['commit']}: {machine['cpu']}, {machine['processors']} processors, "
-             f"Linux {machine['kernel']}, medians of {result['rounds']} rounds. Two ranks of one thread, relative to one process with two "
-             "threads, and what the model predicts from the measured exchanges of a layer:")
+    words = (f"{origin(result)} Two ranks of one thread, relative to one process with two threads, and what the model predicts from the "
+             "measured exchanges of a layer:")
     prompts = [[each["weights"], LINES[each["link"]], number(each["tokens_per_s"]["median"]), f"{each['ratio']['median']:.2f}"]
                for each in result["speeds"] if each["mpi"] == result["speeds"][1]["mpi"] and each["test"] == "prefill" and each["ratio"]]
     return [paragraph(words), "",
@@ -101,7 +132,7 @@ def check(result):
             table(["exchange", "latencies", "KiB", "link", "by", "ranks", "us"], layers), ""]
 
 
-def passage(result):
+def passage(result, delayed=None):
     machine = cost_model.MACHINE
     links = [[link.name, f"{1e6 * link.latency:.0f}", f"{link.bandwidth / 1e9:g}"] for link in cost_model.LINKS]
     pairs = [(ranks, link) for ranks in (2, 8) for link in cost_model.LINKS]
@@ -118,7 +149,7 @@ def passage(result):
              paragraph("The number of concurrent sequences from which a replica on each rank generates more tokens per second than one "
                        f"model on all ranks (`never`: not up to {cost_model.MOST_SEQUENCES}):"), "",
              table(["model", "weights", *(f"{ranks} ranks, {link.name}" for ranks, link in pairs)], replica_rows()), ""]
-    return "\n".join(lines + (check(result) if result else []))
+    return "\n".join(lines + (check(result) if result else []) + (check_latency(delayed) if delayed else []))
 
 
 def decades(speeds):
@@ -179,6 +210,6 @@ def picture(result):
     return chart.document(panels + ([measured_panel(result, len(panels))] if result else []))
 
 
-def load():
+def load(path=MEASURED):
     """What was measured, or None."""
-    return json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else None
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
