@@ -57,6 +57,26 @@ def needs_cpu(*flags):
             raise unittest.SkipTest(f"needs a CPU with {flag}")
 
 
+def c_compiler():
+    """The name of a C compiler; skips the test if there is none."""
+    names = ("clang-22", "clang", "cc")
+    found = next((name for name in names if shutil.which(name)), None)
+    if not found:
+        raise unittest.SkipTest(f"needs a C compiler, none of {', '.join(names)} is there")
+    return found
+
+
+def library(source):
+    """A shared library, made once per run of a C file in this folder."""
+
+    def make():
+        path = os.path.join(folder("library"), pathlib.Path(source).stem + ".so")
+        execute([c_compiler(), "-O1", "-Wall", "-Werror", "-shared", "-fPIC", pathlib.Path(__file__).parent / source, "-o", path])
+        return path
+
+    return once(("library", source), make)
+
+
 def _owned(path):
     """Has `path` removed after the thread's test, unless it is made for all tests."""
     if not getattr(_test, "shared", False):

@@ -61,8 +61,10 @@ MODELS = {
     "int8": lambda: (BUNDLED / "minimind-dense", ["--weights", "int8", "--kv", "int8"], (2, 4)),
     "int4": lambda: (BUNDLED / "minimind-dense", ["--weights", "int4"], (2, 4)),
     "q8_0": lambda: (converted("minimind-dense", "Q8_0")[0], [], (2, 4)),
-    "blocks": lambda: (round_robin_path(), [], (2,)),
+    "blocks": lambda: (round_robin_path(), [], (2, 4)),
     "experts": lambda: (BUNDLED / "minimind-moe", ["--weights", "int8"], (2,)),
+    "eight_heads": lambda: (resized("minimind3-moe", "num_attention_heads=8", "num_key_value_heads=2", "q_proj:0=48", "k_proj:0=12",
+                                    "v_proj:0=12", "o_proj:1=48"), ["--weights", "int8"], (2, 4)),
     "two_types": lambda: (two_types(), [], (2, 4)),
     "three": lambda: (GOLDENS / "models/minimind2-moe", [], (3,)),
     "qwen3_moe": lambda: (resized("qwen3-moe", "num_attention_heads=8", "num_key_value_heads=4", "q_proj:0=64", "k_proj:0=32", "v_proj:0=32",
@@ -150,6 +152,12 @@ def programs():
 @for_each(IMPLEMENTATIONS, "other_program")
 @for_each(IMPLEMENTATIONS, "own_error")
 @for_each(IMPLEMENTATIONS, "one_process")
+@for_each(IMPLEMENTATIONS, "four")
+@for_each(IMPLEMENTATIONS, "no_plugin")
+@for_each(IMPLEMENTATIONS, "old_plugin")
+@for_each(IMPLEMENTATIONS, "mpi_fails")
+@for_each(IMPLEMENTATIONS, "never_starts")
+@for_each(IMPLEMENTATIONS, "binding")
 @for_each(IMPLEMENTATIONS, "usage")
 @for_each(IMPLEMENTATIONS, "killed")
 class Mpi(Case):
@@ -239,16 +247,79 @@ class Mpi(Case):
     def one_process(self, name):
         """A program without --shard is not started several times, nor beside one for several ranks."""
         one, two = programs()
-        message = b"the program is for one process, not for 2 ranks; start it without mpirun, or compile it with --shard tensor=2"
-        commands = [("-n", "2", one, *PROMPT)]
-        if name == "openmpi":  # MPICH's mpirun does not end the other rank, which waits for a minute
-            commands.append(("-n", "1", two, *PROMPT, ":", "-n", "1", one, *PROMPT))
-        for command in commands:
+        message = (b"the program is for one process, not for 2 ranks; compile it with --shard tensor=2, or start it without mpirun, for replicas "
+                   b"once on each host")
+        for command in (("-n", "2", one, *PROMPT), ("-n", "1", two, *PROMPT, ":", "-n", "1", one, *PROMPT)):
             done = harness.execute([mpirun(name), *command], env=ENV, check=False)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(message, done.stderr)
         alone = harness.execute([mpirun(name), "-n", "1", one, *PROMPT], env=ENV)
         self.assertEqual(alone.stdout.replace(b"\r\n", b"\n"), harness.execute([one, *PROMPT]).stdout)
+
+    def four(self, name):
+        """The ids of four ranks: experts, and a hybrid."""
+        for model in ("qwen3_moe", "delta"):
+            folder, options, _ = MODELS[model]()
+            one, several = (harness.program(folder, *options, *shard).path for shard in ((), ("--shard", "tensor=4")))
+            arguments = ("--tokens", "3,5,7,11", "-n", "8", "--temperature", "0", "--ignore-eos", "--print-tokens")
+            self.assertEqual(started(name, 4, several, *arguments).stdout.split(), harness.execute([one, *arguments]).stdout.split())
+
+    def alone(self):
+        """A copy of the program for two ranks in a folder without plug-ins."""
+        return shutil.copy(programs()[1], os.path.join(harness.folder("alone"), "program"))
+
+    def refused_beside(self, name, program, message):
+        """The run ends if one rank has another `program`, whose rank does not start MPI."""
+        _, two = programs()
+        begin = time.monotonic()
+        done = harness.execute([mpirun(name), "-n", "1", two, *PROMPT, ":", "-n", "1", program, *PROMPT], env=ENV, check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr.decode(), message)
+        self.assertLess(time.monotonic() - begin, 55, "the other rank waits for a minute")
+
+    def no_plugin(self, name):
+        self.refused_beside(name, self.alone(), rf"error: .*: cannot use (OpenMPI|MPICH) \(.*mica-mpi-{name}\.so.*\); install it, and copy "
+                                                rf"mica-mpi-{name}\.so from the folder of `mica-launcher` next to the program")
+
+    def old_plugin(self, name):
+        program = self.alone()
+        plugin = os.path.join(os.path.dirname(program), f"mica-mpi-{name}.so")
+        source = pathlib.Path(plugin).with_suffix(".c")
+        source.write_text("const void *micaMpi(void) { static const long abi = 0; return &abi; }\n", encoding="ascii")
+        harness.execute([harness.c_compiler(), "-shared", "-fPIC", source, "-o", plugin])
+        self.refused_beside(name, program, rf"{re.escape(plugin)} is for another version of Mica; copy the file of the installation that has "
+                                           "compiled the program")
+
+    def broken(self, name, phase):
+        """The messages of a run in which MPI does not work."""
+        _, two = programs()
+        done = harness.execute([mpirun(name), "-n", "2", two, *PROMPT], check=False,
+                               env={**ENV, "LD_PRELOAD": harness.library("PausedRank.c"), "MICA_TEST_PAUSE": phase})
+        self.assertNotEqual(done.returncode, 0)
+        return done.stderr.decode()
+
+    def mpi_fails(self, name):
+        """A function of MPI returns an error on rank 1."""
+        self.assertRegex(self.broken(name, "barrier 1"), rf"error: .*rank 1 on host {re.escape(os.uname().nodename)}: MPI failed: \S")
+
+    def never_starts(self, name):
+        """Rank 1 does not leave MPI_Init; the minute that the other one waits is shortened to a second."""
+        self.assertIn("error: MPI waits for another rank, which does not start or end; see the messages of the other ranks, and whether their "
+                      "hosts reach each other", self.broken(name, "init 1"))
+
+    def binding(self, name):
+        """Rank 0 says that mpirun could give ranks more processors: taskset stands for mpirun, whose child it is."""
+        _, two = programs()
+        allowed = sorted(os.sched_getaffinity(0))
+        if len(allowed) < 2:
+            self.skipTest("needs two processors")
+        note = (f"mica: note: mpirun has bound the ranks of this host to 1 of {len(allowed)} processors; with --bind-to none, they share all "
+                "of them\n")
+        bound = ("taskset", "--cpu-list", allowed[0], two)
+        # A number of threads for which the processors are enough is what the user wants.
+        for program, threads, count in ((bound, (), 1), (bound, ("-t", "1"), 1), ((two,), (), 0)):
+            done = started(name, 2, *program, *PROMPT, *threads)
+            self.assertEqual(done.stderr.decode().count(note), count, done.stderr)
 
     def usage(self, name):
         """Messages about the command line are those of one process."""
@@ -276,11 +347,12 @@ class Mpi(Case):
 
 
 def processes_of(program, mark):
-    """The processes that run a program with `mark` in their environment."""
+    """The processes with `mark` in their environment that run a program; null: any."""
     found = []
     for folder in pathlib.Path("/proc").iterdir():
         try:
-            if folder.name.isdigit() and os.path.samefile(folder / "exe", program) and mark.encode() in (folder / "environ").read_bytes():
+            if (folder.name.isdigit() and (program is None or os.path.samefile(folder / "exe", program))
+                    and mark.encode() in (folder / "environ").read_bytes()):
                 found.append(int(folder.name))
         except OSError:
             pass
@@ -292,13 +364,12 @@ def rank_of(process):
     return next(int(v.split(b"=")[1]) for v in variables if v.startswith((b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")))
 
 
-# With MPICH, the condition below that all has been read and written was not observed within two minutes; the cause is unknown.
-@for_each([name for name in IMPLEMENTATIONS if name == "openmpi"], "is_partitioned")
+@for_each(IMPLEMENTATIONS, "is_partitioned")
 class Memory(Case):
-    def measured(self, start, program, ranks, sequences):
-        """(resident weights, anonymous memory) of each process that decodes with `sequences` sequences of 900 positions."""
-        info = json.loads(harness.execute([program, "info", "--json"]).stdout)
-        weights, cache = info["manifest"]["weight_bytes"], sequences * 900 * info["cache_bytes_per_token"]
+    def measured(self, start, program, ranks, sequences, least=0):
+        """(resident weights, anonymous memory) of each process that decodes with `sequences` sequences of 900 positions, when they have at
+        least so much anonymous memory."""
+        weights = json.loads(harness.execute([program, "info", "--json"]).stdout)["manifest"]["weight_bytes"]
         mark = f"MICA_TEST_RANKS={os.getpid()} memory {ranks} {sequences}"
         command = [*map(str, start), program, "bench", "-t", "1", "--prompt", "0", "--gen", "100", "--depth", "900", "--batch", str(sequences),
                    "--repeat", "10000"]
@@ -306,14 +377,14 @@ class Memory(Case):
         def found():
             each = [(resident.pages_of(process, program, weights), resident.of_process(process)["RssAnon"])
                     for process in processes_of(program, mark)]
-            # All matrices have been read, and all caches been written.
-            return len(each) == ranks and all(read > 0.9 * weights and anonymous > cache for read, anonymous in each) and each
+            # All matrices have been read.
+            return len(each) == ranks and all(read > 0.9 * weights and anonymous >= least for read, anonymous in each) and each
 
         with subprocess.Popen(command, env={**os.environ, **ENV, **dict([mark.split("=")])}, stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
             try:
                 harness.until(found, "the ranks do not decode", 120)
-                time.sleep(0.5)
+                time.sleep(1)
                 return found()
             finally:
                 run.terminate()
@@ -324,12 +395,17 @@ class Memory(Case):
         """A rank of two has at most .55 of the weights, and of the caches of 16 sequences."""
         start = [mpirun(name), "-n", "2"]
         one, two = programs()
-        [few], [many] = (self.measured([], one, 1, sequences) for sequences in (1, 17))
-        caches = 16 * 900 * json.loads(harness.execute([one, "info", "--json"]).stdout)["cache_bytes_per_token"]
-        for few_of_rank, many_of_rank in zip(*(self.measured(start, two, 2, sequences) for sequences in (1, 17)), strict=True):
+
+        def both(start, program, ranks):
+            few = self.measured(start, program, ranks, 1)
+            caches = 16 * 900 * json.loads(harness.execute([program, "info", "--json"]).stdout)["cache_bytes_per_token"]
+            # Nearly all caches have been written.
+            return zip(few, self.measured(start, program, ranks, 17, 0.95 * caches + max(anonymous for _, anonymous in few)), strict=True)
+
+        [(few, many)] = both([], one, 1)
+        for few_of_rank, many_of_rank in both(start, two, 2):
             self.assertLess(many_of_rank[0], 0.55 * many[0])
             self.assertLess(many_of_rank[1] - few_of_rank[1], 0.55 * (many[1] - few[1]))
-            self.assertGreater(many_of_rank[1] - few_of_rank[1], 0.45 * caches, "they were measured")
 
 
 class Refused(Case):
