@@ -149,7 +149,7 @@ inside() {
   write_agent "$folder"
   local start
   if [[ $mpi == openmpi ]]; then
-    start=(mpirun.openmpi --allow-run-as-root --bind-to none --mca odls_base_sigkill_timeout 0 --mca plm_rsh_agent "$folder/agent"
+    start=(mpirun.openmpi --allow-run-as-root --bind-to none --mca plm_rsh_agent "$folder/agent"
            --host "${hosts[0]}:$each,${hosts[1]}:$each" -n "$ranks")
   else
     start=(mpirun.mpich -launcher ssh -launcher-exec "$folder/agent" -hosts "${hosts[0]}:$each,${hosts[1]}:$each" -n "$ranks")
