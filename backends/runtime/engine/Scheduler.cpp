@@ -81,7 +81,7 @@ struct Scheduler::Task {
       Status sampled = listener.sampled(*token, logits);
       return sampled ? token : Result<int32_t>(sampled.error());
     } catch (const std::bad_alloc &) {
-      return Error{"there is not enough memory to sample a token"};
+      return Error{"out of memory"}; // short enough to take none
     }
   }
 
@@ -461,10 +461,10 @@ int64_t Scheduler::runInterruptible(size_t numPrompts) {
 /// The number of prompts in progress and of those that wait and can have a slot.
 size_t Scheduler::promptCount() const {
   size_t numPrompts = 0, free = 0;
-  for (const Slot &slot : slots)
-    if (!slot.task)
+  for (size_t s = 0; s < slots.size(); ++s)
+    if (!slots[s].task)
       ++free;
-    else if (slot.task->isPrompt())
+    else if (slots[s].task->isPrompt() && !waitsForCopy(s))
       ++numPrompts;
   return numPrompts + std::min(free, waiting.size());
 }

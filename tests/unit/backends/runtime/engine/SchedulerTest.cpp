@@ -191,7 +191,7 @@ TEST_F(SchedulerTest, ARequestWithoutMemoryToSampleFails) {
   submit(request({1, 6}, 3), other);
   finishAll();
   EXPECT_EQ(failing.result->finish, Finish::Failed);
-  EXPECT_EQ(failing.result->error.message, "there is not enough memory to sample a token");
+  EXPECT_EQ(failing.result->error.message, "out of memory");
   EXPECT_EQ(other.tokens, fakeContinuation({1, 6}, 3));
 }
 
