@@ -19,7 +19,7 @@ import folder
 from make_length_goldens import load
 
 #: One model for each kind of state, without experts, whose selection depends on rounding in long texts.
-NAMES = ["bamba", "falcon-h1", "granite-hybrid-dense", "lfm2", "mamba2", "nemotron-h", "qwen3-5"]
+NAMES = ["falcon-h1", "granite-hybrid-dense", "lfm2", "mamba2", "nemotron-h", "qwen3-5"]
 LENGTH, OTHERS, SETTLED = 136, 32, 64
 
 
