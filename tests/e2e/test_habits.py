@@ -108,6 +108,18 @@ def serves(case):
         case.assertEqual(own.chat([{"role": "user", "content": "27 + 15"}])["choices"][0]["message"]["content"].split(), ["42"])
 
 
+def serves_options(case):
+    with Server("--sequences", "1", "--prefill-chunk", "7", "--request-timeout", "60") as own:
+        case.assertEqual(own.chat([{"role": "user", "content": "27 + 15"}])["choices"][0]["message"]["content"].split(), ["42"])
+        case.assertEqual(own.ask("GET", "/metrics")[0], 200)
+
+
+def missing_paths(case):
+    with Server("--sequences", "1") as own:
+        for path in ("/slots", "/props", "/completion", "/infill", "/v1/embeddings", "/v1/responses"):
+            case.assertEqual(own.post(path, {"prompt": "a"})[0], 404, path)
+
+
 def tokenizes(case):
     with Server("--sequences", "1") as own:
         status, answer = own.post("/tokenize", {"content": PROMPT})
@@ -326,6 +338,11 @@ TESTS = {
     "`llama-server --host ADDRESS --port N -np N`": several(
         serves, hinted("use --sequences N", ["-np", 2], ["-np2"], ["--parallel", 2], command=["serve"]), hinted("use --batch B", ["-np", 2]),
         renamed_command("server", "mica run MODEL serve")),
+    "`llama-server -c N`": lambda case: case.assertIn(b"64 positions", program(MODEL, "--max-seq", "64").run("info").stdout),
+    "`llama-server -b N`, `-ub N`": serves_options,
+    "`llama-server --cache-reuse N`, `--cache-ram N`": missing(["serve", "--cache-reuse", 1], ["serve", "--cache-ram", 1]),
+    "`llama-server --metrics`, `--timeout N`": serves_options,
+    "`llama-server`'s `/slots`, `/props`, `/completion`, `/infill`, `/v1/embeddings`, `/v1/responses`": missing_paths,
     "`llama-tokenize`": tokenizes,
     "`llama-embedding`": missing_command("embed", "embedding"),
 
