@@ -308,7 +308,7 @@ class Mpi(Case):
                       "hosts reach each other", self.broken(name, "init 1"))
 
     def binding(self, name):
-        """Rank 0 says that mpirun could give ranks more processors: taskset stands for mpirun, whose child it is."""
+        """Rank 0 prints a note if mpirun has bound the ranks to fewer processors than it may use. Here, taskset binds them."""
         _, two = programs()
         allowed = sorted(os.sched_getaffinity(0))
         if len(allowed) < 2:

@@ -160,22 +160,26 @@ def update_manifest(root, versions, entries):
     path.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
-def extend_models(description, key, produce):
-    """The command line of a script that adds files to models. `produce` has a function for each model's name, which takes its folder and
-    returns what the manifest records under `key`."""
-    here = pathlib.Path(__file__).parent
+def command_line(description):
+    """The options of a golden maker: the folder of all goldens, and the names of the wanted ones, none for all. One thread, no progress bars."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default=here)
+    parser.add_argument("--out", default=pathlib.Path(__file__).parent)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    root = pathlib.Path(options.out)
+    return pathlib.Path(options.out), options.names
+
+
+def extend_models(description, key, produce):
+    """The command line of a script that adds files to models. `produce` has a function for each model's name, which takes its folder and
+    returns what the manifest records under `key`."""
+    root, names = command_line(description)
     manifest = json.loads((root / "MANIFEST.json").read_text())
     entries = {
         name: manifest["checkpoints"][name] | {key: function(root / "models" / name)}
         for name, function in produce.items()
-        if not options.names or name in options.names
+        if not names or name in names
     }
     update_manifest(root, {"torch": torch.__version__, "transformers": transformers.__version__}, entries)

@@ -8,7 +8,6 @@ change of the config in the table, and each type of tensor reset to neutral valu
 more than 1e-3; tests require 1e-5. Needs the packages of requirements.txt.
 """
 
-import argparse
 import copy
 import fnmatch
 import json
@@ -220,19 +219,9 @@ def check_older(path, prompt, logits):
 
 
 def main():
-    here = pathlib.Path(__file__).parent
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", default=here)
-    parser.add_argument("names", nargs="*")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    root, entries = pathlib.Path(options.out), {}
+    (root, names), entries = folder.command_line(__doc__), {}
     for number, (name, case) in enumerate(family_cases.CASES.items()):
-        if options.names and name not in options.names:
+        if names and name not in names:
             continue
         entries[name] = produce(root / "models", name, case, 9000 + 100 * number + case.skipped_seeds)
         entries[name]["made_by"] = f"transformers {transformers.__version__}, {case.made_of or case.model_type}"
