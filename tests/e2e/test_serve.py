@@ -913,7 +913,8 @@ class Serve(Case):
         """Reading a large body, and waiting for those of others, is part of the time to the first token."""
         with Server("--sequences", "1", "--receive-timeout", "600") as own, contextlib.ExitStack() as clients:
             slow = json.dumps({"prompt": "a b " * 3900000}).encode()
-            quick = json.dumps({"prompt": "a", "max_tokens": 1}).encode() + b" " * 100000
+            # Neither the oldest nor the smallest: the others are parsed before it.
+            quick = json.dumps({"prompt": "a", "max_tokens": 1}).encode().ljust(len(slow) + 1000)
             opened = []
             for body in (slow, slow, slow, quick):
                 opened.append(clients.enter_context(own.connect()))
