@@ -31,6 +31,16 @@ SmallVector<int64_t> mica::ropeLengthThresholds(ModuleOp module) {
   return thresholds;
 }
 
+bool mica::ropeThetaGrows(ModuleOp module) {
+  return module
+      .walk([](RotatesByPosition rope) {
+        RopeScalingAttr scaling = rope.getScalingAttr();
+        return scaling && scaling.getThetaGrowth() ? WalkResult::interrupt()
+                                                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 SmallVector<float> mica::ropeFrequencies(int64_t rotaryDim, double theta, RopeScalingAttr scaling,
                                          int64_t length, float &amplitude) {
   SmallVector<float> result;

@@ -27,6 +27,9 @@ std::optional<int64_t> ropeLengthThreshold(RopeScalingAttr scaling);
 /// The distinct thresholds of all ropes of a module, ascending.
 llvm::SmallVector<int64_t> ropeLengthThresholds(mlir::ModuleOp module);
 
+/// Whether the theta of a rope of a module grows with the length, see RopeScalingAttr.
+bool ropeThetaGrows(mlir::ModuleOp module);
+
 } // namespace mica
 
 #endif // MICA_IR_MICA_ROPEFREQUENCIES_H

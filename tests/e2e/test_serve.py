@@ -402,6 +402,8 @@ class Serve(Case):
         request = {"prompt": "27 + 15 = 42 " * 6, "max_tokens": 40, "logprobs": 2, "ignore_eos": True, "repetition_penalty": 1}
         with Server("--sequences", "1", "--lookup", "4") as own:
             self.assertEqual(own.complete(**request)["choices"], server().complete(**request)["choices"])
+            self.assertGreater(own.metric("mica_accepted_tokens_total"), 0)
+            self.assertGreaterEqual(own.metric("mica_drafted_tokens_total"), own.metric("mica_accepted_tokens_total"))
 
     def test_log_probabilities(self):
         [choice] = server().chat(max_tokens=4, logprobs=True, top_logprobs=3)["choices"]
@@ -1086,6 +1088,7 @@ class Serve(Case):
             with Server("--sequences", str(sequences)) as own:
                 size = own.complete(prompt, n=4, max_tokens=2)["usage"]["prompt_tokens"]
                 self.assertEqual((own.metric("mica_prompt_tokens_total"), own.metric("mica_cached_tokens_total")), (4 * size, 3 * (size - 1)))
+                self.assertEqual(own.metric("mica_copied_tokens_total"), 3 * (size - 1) if sequences > 1 else 0)
 
     def test_many_large_bodies(self):
         """The size of the large bodies of all clients together is limited, as far as they have arrived."""

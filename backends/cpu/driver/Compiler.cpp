@@ -19,6 +19,7 @@
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/ModelDescription.h"
 #include "ir/Mica/Names.h"
+#include "ir/Mica/RopeFrequencies.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -61,15 +62,11 @@ static std::optional<int64_t> lengthScaledFor(ModuleOp module) {
 /// Whether the model can be used beyond its own length: its theta grows with the sequence length,
 /// and positions are not looked up in a table.
 static bool goesBeyondItsLength(ModuleOp module) {
-  bool grows = false, looksUp = false;
-  module.walk([&](RotatesByPosition rope) {
-    RopeScalingAttr scaling = rope.getScalingAttr();
-    grows |= scaling && scaling.getThetaGrowth();
-  });
+  bool looksUp = false;
   module.walk([&](GathersRows embedding) {
     looksUp |= EntrySignature::roleOf(embedding.getTokens()) != EntryRole::Tokens;
   });
-  return grows && !looksUp;
+  return ropeThetaGrows(module) && !looksUp;
 }
 
 /// The path of a stage's text for --dump-stages.

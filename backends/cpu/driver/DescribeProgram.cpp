@@ -337,6 +337,8 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
     SmallVector<int64_t> thresholds = ropeLengthThresholds(module);
     manifest[keys::ropeLengthThresholds.text] =
         std::vector<int64_t>(thresholds.begin(), thresholds.end());
+    if (ropeThetaGrows(module))
+      manifest[keys::ropeThetaGrows.text] = true;
   }
   if (auto rows = module->getAttrOfType<IntegerAttr>(kGemmThresholdAttr))
     manifest[keys::batchInvariantRows.text] = rows.getInt();

@@ -276,6 +276,8 @@ void parseModel(const Json &json, Manifest &m) {
       m.ropeLengthThresholds.push_back(integer(threshold, keys::ropeLengthThresholds, 1, maxToken));
     std::sort(m.ropeLengthThresholds.begin(), m.ropeLengthThresholds.end());
   }
+  if (const Json *grows = find(json, keys::ropeThetaGrows))
+    m.ropeThetaGrows = boolean(*grows, keys::ropeThetaGrows);
   if (const Json *kernels = find(json, keys::kernels))
     parseKernels(*kernels, m);
 }

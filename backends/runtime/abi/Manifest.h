@@ -74,6 +74,8 @@ struct Manifest {
   /// If the forward function takes lengths: the
   /// sequence lengths beyond which rope has different frequencies, ascending.
   std::vector<int64_t> ropeLengthThresholds;
+  /// Beyond the threshold, the frequencies of a row are those of its exact sequence length.
+  bool ropeThetaGrows = false;
   /// Kernels and oneDNN matmuls by the name that profiles use, with the locations in the model of
   /// the ops that run them; empty: unknown.
   std::map<std::string, std::vector<std::string>> kernels;

@@ -178,6 +178,16 @@ static bool lessLikely(const Sampler::Candidate &a, const Sampler::Candidate &b)
   return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
 }
 
+static double sumOf(std::span<const float> values) {
+  std::array<double, 16> sums{}; // independent ones, for vector instructions
+  size_t whole = values.size() / sums.size() * sums.size();
+  for (size_t i = 0; i < whole; i += sums.size())
+    for (size_t j = 0; j < sums.size(); ++j)
+      sums[j] += values[i + j];
+  return std::accumulate(values.begin() + static_cast<std::ptrdiff_t>(whole), values.end(),
+                         std::accumulate(sums.begin(), sums.end(), 0.0));
+}
+
 namespace {
 /// The weights of tokens that may be sampled: all that are not banned, or with top-k those whose
 /// logits are at least the k-th largest one.
@@ -187,15 +197,21 @@ public:
   Weights(std::span<const float> all, float largest, double temperature, int64_t topK)
       : logits(all), largest(largest), temperature(temperature),
         scale(static_cast<float>(std::min(1 / temperature, 1e30))) {
-    if (topK <= 0 || static_cast<size_t>(topK) >= all.size())
-      return;
-    float cutoff = kthLargest(all, static_cast<size_t>(topK));
-    for (size_t i = 0; i < all.size(); ++i)
-      if (all[i] >= cutoff) {
-        tokens.push_back(static_cast<int32_t>(i));
-        logitsOfTokens.push_back(all[i]);
-      }
-    logits = logitsOfTokens;
+    if (topK > 0 && static_cast<size_t>(topK) < all.size()) {
+      float cutoff = kthLargest(all, static_cast<size_t>(topK));
+      for (size_t i = 0; i < all.size(); ++i)
+        if (all[i] >= cutoff) {
+          tokens.push_back(static_cast<int32_t>(i));
+          logitsOfTokens.push_back(all[i]);
+        }
+      logits = logitsOfTokens;
+    }
+    // Shared by all samplers of a thread, because it is only used within one call.
+    static thread_local std::vector<float> scratch;
+    scratch.resize(logits.size());
+    weights = scratch;
+    for (size_t i = 0; i < weights.size(); ++i)
+      weights[i] = logits[i] > kBanned ? expOfNegative((largest - logits[i]) * this->scale) : 0;
   }
   Weights(const Weights &) = delete;
   Weights &operator=(const Weights &) = delete;
@@ -204,8 +220,34 @@ public:
   Candidates all() const {
     Candidates found;
     found.reserve(logits.size());
-    each([&](int32_t token, float logit) { found.push_back({token, weightOf(logit)}); });
+    each([&](int32_t token, float, float weight) { found.push_back({token, weight}); });
     return found;
+  }
+
+  /// The token at which the weights, in the order of tokens, add up to more than `share` of their
+  /// total.
+  int32_t at(double share) const {
+    std::vector<double> sums;
+    for (size_t begin = 0; begin < weights.size(); begin += kTogether)
+      sums.push_back(sumOf(block(begin)));
+    double target = share * std::accumulate(sums.begin(), sums.end(), 0.0);
+    // Due to rounding, the target may exceed all sums: then it is the last token.
+    size_t begin = 0, last = 0;
+    for (double sum : sums) {
+      if (target < sum)
+        break;
+      target -= sum;
+      begin += kTogether;
+    }
+    for (size_t i = std::min(begin, (sums.size() - 1) * kTogether); i < weights.size(); ++i) {
+      if (weights[i] == 0)
+        continue;
+      last = i;
+      target -= weights[i];
+      if (target < 0)
+        break;
+    }
+    return tokenAt(last);
   }
 
   /// The most likely candidates: one is kept if all that are more likely have a total weight below
@@ -223,11 +265,11 @@ public:
     while (last < end && mass + masses[last] < topP * total)
       mass += masses[last++];
     Candidates kept, ofLast;
-    each([&](int32_t token, float logit) {
+    each([&](int32_t token, float logit, float weight) {
       int32_t bucket = bucketOf(logit);
       if (bucket > last)
         return;
-      if (double weight = weightOf(logit); weight >= minP)
+      if (weight >= minP)
         (bucket < last ? kept : ofLast).push_back({token, weight});
     });
     std::sort(ofLast.begin(), ofLast.end(),
@@ -244,41 +286,40 @@ public:
 private:
   static constexpr int32_t numBuckets = 256;
   static constexpr float bucketsPerNat = 8;
+  static constexpr size_t kTogether = 1024;
+
+  std::span<const float> block(size_t begin) const {
+    return weights.subspan(begin, std::min(kTogether, weights.size() - begin));
+  }
 
   /// The total weight of the tokens in each bucket.
   std::array<double, numBuckets> histogram() const {
     std::array<double, numBuckets> masses{};
-    constexpr size_t together = 1024;
-    std::array<float, together> weights;
-    std::array<int32_t, together> buckets;
-    for (size_t begin = 0; begin < logits.size(); begin += together) {
-      std::span<const float> some =
-          logits.subspan(begin, std::min(together, logits.size() - begin));
-      for (size_t i = 0; i < some.size(); ++i) {
-        weights[i] = some[i] > kBanned ? expOfNegative((largest - some[i]) * scale) : 0;
-        buckets[i] = bucketOf(some[i]);
-      }
+    std::array<int32_t, kTogether> buckets;
+    for (size_t begin = 0; begin < logits.size(); begin += kTogether) {
+      std::span<const float> some = block(begin);
       for (size_t i = 0; i < some.size(); ++i)
-        masses[buckets[i]] += weights[i];
+        buckets[i] = bucketOf(logits[begin + i]);
+      for (size_t i = 0; i < some.size(); ++i)
+        masses[buckets[i]] += some[i];
     }
     return masses;
   }
 
-  /// Calls `take(token, logit)`.
+  /// Calls `take(token, logit, weight)`.
   template <typename Take> void each(Take take) const {
     for (size_t i = 0; i < logits.size(); ++i)
       if (logits[i] > kBanned)
-        take(tokens.empty() ? static_cast<int32_t>(i) : tokens[i], logits[i]);
+        take(tokenAt(i), logits[i], weights[i]);
   }
-  double weightOf(float logit) const {
-    return std::exp((double(logit) - double(largest)) / temperature);
-  }
+  int32_t tokenAt(size_t i) const { return tokens.empty() ? static_cast<int32_t>(i) : tokens[i]; }
   int32_t bucketOf(float logit) const {
     return static_cast<int32_t>(
         std::min((largest - logit) * scale * bucketsPerNat, static_cast<float>(numBuckets - 1)));
   }
 
   std::span<const float> logits;
+  std::span<float> weights;    ///< of the same tokens; 0 if banned
   std::vector<int32_t> tokens; ///< with top-k, those of `logits`
   std::vector<float> logitsOfTokens;
   float largest;
@@ -403,18 +444,29 @@ Result<Candidates> Sampler::candidates(std::span<const float> given) {
     applyMirostat(all);
     return all;
   }
-  bool cuts = options.topP < 1 || options.minP > 0;
-  Candidates all = cuts ? weights.likely(options.topP, options.minP) : weights.all();
+  Candidates all = cutsTail() ? weights.likely(options.topP, options.minP) : weights.all();
   if (options.typicalP < 1)
     all = keepTypical(std::move(all), options.typicalP);
   applyXtc(all);
   return all;
 }
 
-Result<int32_t> Sampler::sample(std::span<const float> logits) {
+bool Sampler::cutsTail() const { return options.topP < 1 || options.minP > 0; }
+
+Result<int32_t> Sampler::sample(std::span<const float> given) {
   if (options.temperature == 0)
-    return best(logits, penalized(logits));
-  Result<Candidates> choices = candidates(logits);
+    return best(given, penalized(given));
+  if (options.mirostat == 0 && !cutsTail() && options.typicalP >= 1 &&
+      options.xtcProbability <= 0) {
+    // Without a list of the whole vocabulary.
+    std::span<const float> logits = penalized(given);
+    Result<int32_t> likeliest = best(given, logits);
+    if (!likeliest)
+      return likeliest.error();
+    return Weights(logits, logits[*likeliest], options.temperature, options.topK)
+        .at(random.uniform());
+  }
+  Result<Candidates> choices = candidates(given);
   if (!choices)
     return choices.error();
   double total = totalOf(*choices), target = random.uniform() * total;

@@ -92,6 +92,8 @@ private:
   size_t dryReach(size_t window) const;
   std::map<int32_t, size_t> repetitions() const;
   void applyDry(std::span<float> logits) const;
+  /// Whether top-p or min-p exclude unlikely tokens.
+  bool cutsTail() const;
   void applyXtc(std::vector<Candidate> &all);
   void applyMirostat(std::vector<Candidate> &all) const;
   /// The largest of `logits`, which were computed from `given`. Errors as for sample.

@@ -1,122 +1,11 @@
-#include "backends/runtime/engine/Scheduler.h"
+#include "backends/runtime/engine/SchedulerTask.h"
 #include "backends/runtime/support/Seconds.h"
 
 #include <algorithm>
-#include <cassert>
 #include <exception>
-#include <new>
 #include <utility>
 
 namespace mica::rt {
-
-struct Scheduler::Task {
-  Task(SharedRequest shared, RequestListener &listener)
-      : common(std::move(shared.common)), request(*common), sharedPrompt(std::move(shared.prompt)),
-        prompt(*sharedPrompt), stream(shared.stream), listener(listener),
-        maxTokens(request.settings.maxTokens.value_or(GenerationSettings::defaultMaxTokens)),
-        maxDrafts(request.settings.lookup.value_or(0)),
-        maxHeadDrafts(request.settings.mtp.value_or(0)) {
-    result.promptTokens = static_cast<int64_t>(prompt.size());
-    result.seed = request.settings.seed ? *request.settings.seed : drawSeed();
-  }
-
-  /// Creates what depends on the tokens of the prompt, when the request has got a slot.
-  void begin(const Model &model) {
-    SamplingOptions options = samplingOptions(request.settings, model.manifest());
-    options.seed = result.seed;
-    sampler.emplace(options, model.manifest().vocab, stream);
-    lookup.emplace(PromptLookup::defaultMinAcceptance(model.weights().size()));
-    for (int32_t token : prompt) {
-      sampler->observe(token);
-      if (maxDrafts > 0)
-        lookup->observe(token);
-    }
-  }
-
-  /// Sets the rows of the prompt after which calls end for the sake of a checkpoint, if `same`
-  /// positions of the slot have the prompt's tokens and `reused` of them can be reused: where other
-  /// prompts with that beginning diverge, and so close to the end of the prompt that an edit of
-  /// its last turn computes at most 512 positions. A request that may not reuse its whole prompt is
-  /// not one of a conversation.
-  void setCuts(int64_t reused, int64_t same) {
-    constexpr int64_t minGain = 64, lastTurn = 448, enough = 512;
-    int64_t length = result.promptTokens;
-    if (request.maxReused < length)
-      return;
-    if (same - reused >= minGain)
-      cuts.push_back(static_cast<size_t>(same));
-    if (length > enough && length - lastTurn > reused)
-      cuts.push_back(static_cast<size_t>(length - lastTurn));
-  }
-  bool isCut(size_t row) const { return std::find(cuts.begin(), cuts.end(), row) != cuts.end(); }
-
-  /// The maximum number of positions of a cache that the request can reuse. The first token is
-  /// sampled from the logits of the prompt's last row, unless it is forced.
-  int64_t maxReused() const {
-    return std::min(request.maxReused, result.promptTokens - request.forcedTokens.empty());
-  }
-  /// Whether rows of the prompt remain to be queued.
-  bool isPrompt() const { return queued < prompt.size(); }
-  /// Whether the newest token remains to be computed.
-  bool decodes() const { return !isPrompt() && !result.tokens.empty(); }
-  int64_t remainingPrompt() const { return static_cast<int64_t>(prompt.size() - queued); }
-  int64_t totalLength() const { return std::max(result.promptTokens, request.totalLength); }
-
-  bool endsWith(int32_t token, const std::vector<int32_t> &eos) const {
-    auto isIn = [&](const Tokens &ids) {
-      return std::find(ids.begin(), ids.end(), token) != ids.end();
-    };
-    return !request.settings.ignoreEos && (isIn(eos) || isIn(request.settings.endTokens));
-  }
-
-  /// The token that follows those generated so far.
-  Result<int32_t> next(std::span<const float> logits) {
-    const Tokens &forced = request.forcedTokens;
-    if (!forced.empty())
-      return forced[result.tokens.size() % forced.size()];
-    try {
-      Result<int32_t> token = sampler->sample(logits);
-      if (!token)
-        return token;
-      Status sampled = listener.sampled(*token, logits);
-      return sampled ? token : Result<int32_t>(sampled.error());
-    } catch (const std::bad_alloc &) {
-      return Error{"out of memory"}; // short enough to take none
-    }
-  }
-
-  void append(int32_t token) {
-    sampler->append(token);
-    if (maxDrafts > 0)
-      lookup->observe(token);
-  }
-
-  /// The tokens of the first `length` positions.
-  Tokens tokensUpTo(int64_t length) const {
-    Tokens all = prompt;
-    all.insert(all.end(), result.tokens.begin(), result.tokens.end());
-    all.resize(static_cast<size_t>(length));
-    return all;
-  }
-
-  RequestId id = 0, leader = 0;
-  const std::shared_ptr<const Request> common;
-  const Request &request; ///< `*common`, without its prompt and its stream
-  const std::shared_ptr<const Tokens> sharedPrompt;
-  const Tokens &prompt;
-  const uint64_t stream;
-  RequestListener &listener;
-  int64_t maxTokens, maxDrafts, maxHeadDrafts;
-  std::optional<PromptLookup> lookup; ///< from `begin` on, as the sampler
-  std::optional<Sampler> sampler;
-  RequestResult result;
-  uint64_t order = 0;    ///< the prompt in progress with the lowest number is next
-  size_t queued = 0;     ///< positions of the prompt that are cached or queued
-  bool hasBegun = false; ///< rows of the prompt have been queued
-  std::vector<size_t> cuts;
-  Tokens draft;          ///< drafted tokens queued after the newest token
-  bool isByHead = false; ///< whether the multi-token prediction head has drafted them
-};
 
 Scheduler::Totals Scheduler::Totals::operator-(const Totals &before) const {
   return {promptTokens - before.promptTokens,
@@ -182,6 +71,7 @@ Scheduler::Totals Scheduler::totals() const {
 
 bool Scheduler::step() {
   receive();
+  hasCopied = false;
   if (options.promptsFirst) {
     if (!computePrompts())
       decode();
@@ -240,103 +130,6 @@ bool Scheduler::isWanted(const Task &task) {
   return task.listener.shouldContinue();
 }
 
-/// A slot for a request.
-struct Scheduler::Match {
-  size_t slot = 0;
-  int64_t same = 0;   ///< positions with the same tokens
-  int64_t reused = 0; ///< of them, those that the session can reuse
-};
-
-/// The number of positions at the beginning of the prompt of slot `s` that are computed, but not
-/// necessarily stored.
-int64_t Scheduler::computedPrompt(size_t s) const {
-  auto ofSlot = [&](const Row &row) { return row.slot == s; };
-  int64_t computed =
-      session->length(static_cast<int64_t>(s)) - std::count_if(rows.begin(), rows.end(), ofSlot);
-  return std::min(computed, slots[s].task->result.promptTokens);
-}
-
-/// The number of positions at the beginning of a prompt that are the same as in slot `s`, and may
-/// be reused: of a request in progress, those of its prompt.
-int64_t Scheduler::samePositions(const Task &task, size_t s) const {
-  const Task *other = slots[s].task.get();
-  std::span<const int32_t> known(other ? other->prompt : slots[s].cached);
-  if (other)
-    known = known.first(static_cast<size_t>(computedPrompt(s)));
-  auto end = task.prompt.begin() + task.maxReused();
-  return std::mismatch(task.prompt.begin(), end, known.begin(), known.end()).first -
-         task.prompt.begin();
-}
-
-/// The minimum number of positions that are worth a copy.
-static constexpr int64_t kMinCopied = 32;
-
-/// Copies the beginning of a prompt from another slot, if that has more of it than the prompt's own
-/// slot: of another completion of the same prompt, or of a system prompt.
-void Scheduler::copyPrefix(size_t s) {
-  Task &task = *slots[s].task;
-  int64_t own = task.result.reusedTokens, best = own + kMinCopied - 1;
-  std::optional<size_t> from;
-  for (size_t other = 0; other < slots.size(); ++other) {
-    if (other == s || slots[other].isBusy)
-      continue;
-    int64_t same = samePositions(task, other);
-    if (same > best && same < task.result.promptTokens &&
-        session->canCopy(static_cast<int64_t>(other), same)) {
-      best = same;
-      from = other;
-    }
-  }
-  if (!from)
-    return;
-  auto sequence = static_cast<int64_t>(s);
-  session->copy(static_cast<int64_t>(*from), sequence, best);
-  session->setTotalLength(sequence, task.totalLength());
-  task.queued = static_cast<size_t>(best);
-  task.result.reusedTokens = best;
-  counted.copiedTokens += best - own;
-}
-
-/// Whether an earlier completion of the same prompt computes it, from which it can be copied.
-bool Scheduler::waitsForCopy(size_t s) const {
-  const Task &task = *slots[s].task;
-  if (task.hasBegun || task.maxReused() - task.result.reusedTokens < kMinCopied ||
-      loaded.manifest().ranks > 1)
-    return false;
-  for (size_t other = 0; other < slots.size(); ++other)
-    if (const Task *earlier = slots[other].task.get(); earlier && earlier->id < task.id &&
-                                                       earlier->sharedPrompt == task.sharedPrompt &&
-                                                       computedPrompt(other) < task.maxReused())
-      return true;
-  return false;
-}
-
-/// The free slot for a request: the one with most reusable positions, among those whose last prompt
-/// the request begins with (the next turn, or the same prompt again), and those of whose cached
-/// positions it reuses at least half. A prefix that many prompts share (a system prompt) is less
-/// than that and does not cost another conversation its cache. If there is none, the least recently
-/// used slot, which may be one that was never used.
-std::optional<Scheduler::Match> Scheduler::freeSlot(const Task &task) const {
-  std::optional<Match> best;
-  int64_t bestContinued = 0;
-  for (size_t s = 0; s < slots.size(); ++s) {
-    if (slots[s].task)
-      continue;
-    int64_t same = samePositions(task, s),
-            reused = session->rewindable(static_cast<int64_t>(s), same);
-    auto filled = static_cast<int64_t>(slots[s].cached.size() + slots[s].decoded.size());
-    // The last token of a prompt that is given again is computed for its logits.
-    bool continues = same + 1 >= slots[s].promptTokens || reused >= filled - reused;
-    int64_t continued = continues ? reused : 0;
-    if (!best || continued > bestContinued ||
-        (continued == bestContinued && slots[s].lastUsed < slots[best->slot].lastUsed)) {
-      best = {s, same, reused};
-      bestContinued = continued;
-    }
-  }
-  return best;
-}
-
 /// Assigns a slot to the next waiting request. Returns false if none is waiting or no slot is
 /// free.
 bool Scheduler::admitNext() {
@@ -363,6 +156,7 @@ void Scheduler::admit(const Match &match, std::unique_ptr<Task> admitted) {
     task.setCuts(match.reused, match.same);
   rewind(s, match.reused);
   session->setDrafts(static_cast<int64_t>(s), task.maxHeadDrafts > 0);
+  findSource(s);
   if (task.isPrompt())
     return;
   if (task.maxTokens == 0)
@@ -388,10 +182,15 @@ std::optional<size_t> Scheduler::promptSlot() {
   }
 }
 
+/// The time spent so far that does not count as that for prompts or decoding.
+double Scheduler::secondsApart() const {
+  return session->recomputeSeconds() + session->copySeconds();
+}
+
 /// Computes rows of prompts within the row budget of a step. Returns whether there were any.
 bool Scheduler::computePrompts() {
   auto start = std::chrono::steady_clock::now();
-  double recomputed = session->recomputeSeconds(), decoded = counted.decodeSeconds;
+  double apart = secondsApart(), decoded = counted.decodeSeconds;
   int64_t used = 0, maxRows = promptRowsOfStep();
   bool some = false;
   while (std::optional<size_t> slot = promptSlot()) {
@@ -400,6 +199,8 @@ bool Scheduler::computePrompts() {
     some = true;
     size_t numPrompts = promptCount();
     queuePrompts(maxRows);
+    if (rows.empty())
+      break;
     int64_t computed = interruptsPrompts() ? runInterruptible(numPrompts) : run();
     used += computed;
     counted.promptTokens += computed;
@@ -407,8 +208,8 @@ bool Scheduler::computePrompts() {
     if (options.promptsFirst || options.promptsShareCalls)
       break;
   }
-  double seconds = secondsSince(start) - (session->recomputeSeconds() - recomputed) -
-                   (counted.decodeSeconds - decoded);
+  double seconds =
+      secondsSince(start) - (secondsApart() - apart) - (counted.decodeSeconds - decoded);
   counted.promptSeconds += seconds;
   if (numDecoding > 0)
     budget.addPrompt(used, seconds);
@@ -487,8 +288,13 @@ void Scheduler::queuePrompts(int64_t maxRows) {
       end(*slot, Finish::Canceled);
       continue;
     }
-    if (!std::exchange(task.hasBegun, true))
+    if (!task.hasBegun) {
+      // At most one copy in a step: it takes time in addition to that for prompts.
+      if (limitsGaps && hasCopied)
+        return;
+      task.hasBegun = true;
       copyPrefix(*slot);
+    }
     if (!options.promptsFirst)
       task.order = nextOrder++;
     if (!queuePrompt(*slot, maxRows) || !options.promptsShareCalls)
@@ -525,7 +331,7 @@ void Scheduler::decode() {
   if (active == 0)
     return;
   auto start = std::chrono::steady_clock::now();
-  double recomputed = session->recomputeSeconds();
+  double apart = secondsApart();
   // With more rows, the arithmetic of a row might depend on their number.
   int64_t maxDrafts = loaded.manifest().batchInvariantRows / active - 1;
   if (Status drafted = draft(maxDrafts); !drafted) {
@@ -549,7 +355,7 @@ void Scheduler::decode() {
   int64_t numJoined = static_cast<int64_t>(rows.size()) - numDecoded;
   if (runDecode() == 0)
     return;
-  double seconds = secondsSince(start) - (session->recomputeSeconds() - recomputed);
+  double seconds = secondsSince(start) - (secondsApart() - apart);
   if (numJoined == 0) {
     counted.decodeSeconds += seconds;
     budget.addDecode(numDecoding, seconds);
@@ -812,14 +618,6 @@ void Scheduler::acceptDraft(Task &task, int64_t right) {
   counted.accepted += right;
 }
 
-/// The number of positions of a text that another request's prompt may reuse: those with the values
-/// that prefill would compute. If the arithmetic depends on the role of a row, this excludes the
-/// positions of an answer.
-int64_t Scheduler::reusablePositions(size_t s, const Task &task) const {
-  int64_t filled = session->length(static_cast<int64_t>(s));
-  return loaded.manifest().dependsOnRole ? std::min(filled, task.result.promptTokens) : filled;
-}
-
 void Scheduler::end(size_t s, Finish finish) {
   std::unique_ptr<Task> task = std::move(slots[s].task);
   int64_t filled = session->length(static_cast<int64_t>(s)), reusable = reusablePositions(s, *task);
@@ -828,77 +626,13 @@ void Scheduler::end(size_t s, Finish finish) {
   slots[s].cached = task->tokensUpTo(filled);
   slots[s].decoded.assign(slots[s].cached.begin() + reusable, slots[s].cached.end());
   slots[s].cached.resize(static_cast<size_t>(reusable));
+  // The next turn has another theta.
+  if (session->reusableFor(filled + 1, static_cast<int64_t>(s), filled) < filled)
+    slots[s].decoded.clear();
   slots[s].promptTokens = task->result.promptTokens;
   slots[s].lastUsed = ++uses;
   task->result.finish = finish;
   task->listener.finished(task->result);
-}
-
-/// The free slot with an answer to recompute that was used last.
-std::optional<size_t> Scheduler::slotToRecompute() const {
-  std::optional<size_t> last;
-  for (size_t s = 0; s < slots.size(); ++s)
-    if (!slots[s].task && !slots[s].decoded.empty() &&
-        (!last || slots[s].lastUsed > slots[*last].lastUsed))
-      last = s;
-  return last;
-}
-
-bool Scheduler::recomputeAnswers() {
-  assert(rows.empty() && "between steps");
-  std::optional<size_t> s = slotToRecompute();
-  if (!s)
-    return false;
-  auto start = std::chrono::steady_clock::now();
-  Slot &slot = slots[*s];
-  auto sequence = static_cast<int64_t>(*s), begin = static_cast<int64_t>(slot.cached.size());
-  if (session->length(sequence) > begin) {
-    // Recurrent states may have to continue at an earlier checkpoint. A whole conversation is not
-    // recomputed for a turn that may never come.
-    constexpr int64_t maxLost = 512;
-    if (begin - session->rewindable(sequence, begin) > maxLost) {
-      slot.decoded.clear();
-      return slotToRecompute().has_value();
-    }
-    auto kept = slot.cached.begin() + session->rewind(sequence, begin);
-    slot.decoded.insert(slot.decoded.begin(), kept, slot.cached.end());
-    slot.cached.erase(kept, slot.cached.end());
-  }
-  int64_t wanted = answerBudget.interruptibleRows(),
-          count = std::min(static_cast<int64_t>(slot.decoded.size()), wanted);
-  if (Status done = recomputeAsPrompt(*s, count); !done) {
-    // A request that needs the model fails with this error as well.
-    session->discardQueued();
-    session->rewind(sequence, 0);
-    slot.cached.clear();
-    slot.decoded.clear();
-    return slotToRecompute().has_value();
-  }
-  auto end = slot.decoded.begin() + count;
-  slot.cached.insert(slot.cached.end(), slot.decoded.begin(), end);
-  slot.decoded.erase(slot.decoded.begin(), end);
-  if (slot.decoded.empty())
-    session->takeCheckpoint(sequence);
-  // The rest of an answer takes more time per row.
-  if (count == wanted)
-    answerBudget.addPrompt(count, secondsSince(start));
-  counted.recomputedAnswerTokens += count;
-  return slotToRecompute().has_value();
-}
-
-/// Computes the first `count` positions of an answer as those of a prompt.
-Status Scheduler::recomputeAsPrompt(size_t s, int64_t count) {
-  const Slot &slot = slots[s];
-  auto sequence = static_cast<int64_t>(s);
-  session->setTotalLength(sequence, static_cast<int64_t>(slot.cached.size() + slot.decoded.size()));
-  for (int64_t i = 0; i < count; ++i)
-    if (Status added = session->add(sequence, slot.decoded[static_cast<size_t>(i)], RowRole::Prompt,
-                                    /*wantLogits=*/false);
-        !added)
-      return added;
-  if (Result<std::span<const float>> computed = session->decode(); !computed)
-    return computed.error();
-  return loaded.checkReadable();
 }
 
 /// Fails the request of a slot and discards the slot's cache.

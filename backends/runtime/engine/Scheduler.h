@@ -13,8 +13,9 @@
 // earlier turn was decoded, and is recomputed as part of a prompt: by recomputeAnswers while there
 // is nothing else to do, else in the next turn.
 //
-// The beginning of a prompt that another slot has computed, for another completion of the same
-// prompt or as the same system prompt, is copied from there.
+// The prefix of a prompt that another slot has computed, for another completion of the same prompt
+// or as the same system prompt, is copied from there. If that slot is still computing it, the
+// prompt waits.
 //
 // submit and cancel may be called from any thread and from listeners, everything else from one
 // thread at a time. Listeners are called only during step, on its thread except `sampled`.
@@ -139,11 +140,13 @@ private:
   int64_t computedPrompt(size_t slot) const;
   int64_t samePositions(const Task &task, size_t slot) const;
   void copyPrefix(size_t slot);
+  void findSource(size_t slot);
   bool waitsForCopy(size_t slot) const;
   std::optional<Match> freeSlot(const Task &task) const;
   bool admitNext();
   void admit(const Match &match, std::unique_ptr<Task> task);
   std::optional<size_t> promptSlot();
+  double secondsApart() const;
   bool computePrompts();
   bool interruptsPrompts() const;
   size_t promptCount() const;
@@ -189,6 +192,7 @@ private:
   PromptBudget answerBudget; ///< Of recomputeAnswers.
   size_t numDecoding = 0;    ///< The number of requests that the current step decodes for.
   bool limitsGaps = false;   ///< Whether one of these has Request::limitGaps.
+  bool hasCopied = false;    ///< Whether the current step has copied a prefix.
   /// Prompts have joined the call that decodes, or are left out to measure its time.
   bool promptsAreDone = false;
 

@@ -191,118 +191,6 @@ Status Session::add(int64_t sequence, int32_t token, RowRole role, bool wantLogi
   return {};
 }
 
-/// Whether a cache still stores what a row at position `length` reads.
-bool Session::isStored(const CacheSpec &cache, int64_t sequence, int64_t length) const {
-  if (cache.window == 0)
-    return true;
-  const Computed &end = computed[sequence];
-  // Positions before `kept` have been overwritten by computed positions.
-  int64_t kept = (cache.slots > 0 ? end.states : end.caches) -
-                 positionsOfCache(model.manifest(), cache, maxRows);
-  // The first row of a chunk reads the whole chunk before it, and the matrix before that.
-  int64_t first = cache.chunk > 0 ? (length - 1) / cache.chunk * cache.chunk //
-                                  : length + 1 - cache.window;
-  return kept <= 0 || first >= kept;
-}
-
-bool Session::areCachesStored(int64_t sequence, int64_t length) const {
-  const std::vector<CacheSpec> &specs = model.manifest().caches;
-  return std::all_of(specs.begin(), specs.end(), [&](const CacheSpec &cache) {
-    return cache.slots > 0 || isStored(cache, sequence, length);
-  });
-}
-
-bool Session::areStatesStored(int64_t sequence, int64_t length) const {
-  const std::vector<CacheSpec> &specs = model.manifest().caches;
-  return length >= computed[sequence].firstInState &&
-         std::all_of(specs.begin(), specs.end(), [&](const CacheSpec &cache) {
-           return cache.slots == 0 || isStored(cache, sequence, length);
-         });
-}
-
-int64_t Session::rewindable(int64_t sequence, int64_t length) const {
-  if (!areStatesStored(sequence, length))
-    length = checkpoints->nearest(sequence, length);
-  return areCachesStored(sequence, length) ? length : 0;
-}
-
-int64_t Session::rewind(int64_t sequence, int64_t length) {
-  length = rewindable(sequence, length);
-  if (length == 0) {
-    startOver(sequence);
-  } else if (!areStatesStored(sequence, length)) {
-    checkpoints->restore(sequence, length);
-    computed[sequence].states = computed[sequence].firstInState = length;
-  }
-  checkpoints->drop(sequence, length);
-  forget(sequence, length);
-  return length;
-}
-
-bool Session::canCopy(int64_t from, int64_t length) const {
-  return model.manifest().ranks == 1 && areStatesStored(from, length) &&
-         areCachesStored(from, length);
-}
-
-void Session::copy(int64_t from, int64_t to, int64_t length) {
-  assert(canCopy(from, length) && from != to);
-  startOver(to);
-  struct Part {
-    const std::byte *from;
-    std::byte *to;
-    size_t bytes;
-  };
-  std::vector<Part> parts;
-  for (size_t i = 0; i < caches.size(); ++i) {
-    const CacheSpec &spec = model.manifest().caches[i];
-    auto indexOf = [&](int64_t placeholder) {
-      return std::ranges::find(spec.shape, placeholder) - spec.shape.begin();
-    };
-    // [layers, sequences, heads, blocks, elements] or [layers, sequences, ...]
-    auto sizeOf = [&, &shape = cacheShapes[i]](int64_t begin, int64_t end) {
-      return std::accumulate(shape.begin() + begin, shape.begin() + end, size_t(1),
-                             std::multiplies<size_t>());
-    };
-    auto rank = static_cast<int64_t>(spec.shape.size()),
-         ofSequences = indexOf(CacheSpec::batchSize), ofBlocks = indexOf(CacheSpec::blockCount);
-    size_t layers = sizeOf(0, ofSequences), sequences = sizeOf(ofSequences, ofSequences + 1),
-           bytesOfSequence = sizeOf(ofSequences + 1, rank) * spec.elementBytes(), numHeads = 1;
-    size_t bytes = bytesOfSequence;
-    // Ring buffers and states are copied as a whole.
-    if (ofBlocks < rank && spec.window == 0) {
-      numHeads = sizeOf(ofSequences + 1, ofBlocks);
-      int64_t block = model.manifest().positionBlock;
-      bytes = static_cast<size_t>((length + block - 1) / block) * sizeOf(ofBlocks + 1, rank) *
-              spec.elementBytes();
-    }
-    auto *data = static_cast<std::byte *>(caches[i].data());
-    for (size_t layer = 0; layer < layers; ++layer)
-      for (size_t head = 0; head < numHeads; ++head) {
-        auto at = [&](int64_t sequence) {
-          return data + (layer * sequences + static_cast<size_t>(sequence)) * bytesOfSequence +
-                 head * (bytesOfSequence / numHeads);
-        };
-        parts.push_back({at(from), at(to), bytes});
-      }
-  }
-  forEachTask(model.runtime().pool(), static_cast<int64_t>(parts.size()), [&](int64_t i) {
-    const Part &part = parts[static_cast<size_t>(i)];
-    std::memcpy(part.to, part.from, part.bytes);
-  });
-  computed[to] = computed[from];
-  if (!heads.empty())
-    heads[to].rows = heads[from].rows;
-  if (!histories.empty())
-    histories[to] = histories[from];
-  forget(to, length);
-}
-
-/// Nothing that a sequence has computed is used again.
-void Session::startOver(int64_t sequence) {
-  computed[sequence] = {};
-  checkpoints->drop(sequence, 0);
-}
-
 void Session::takeCheckpoint(int64_t sequence) {
   takeCheckpoint(sequence, std::min(lengths[sequence], computed[sequence].states), 1);
 }
@@ -320,18 +208,6 @@ void Session::takeCheckpoint(int64_t sequence, int64_t end, int64_t spacing) {
 }
 
 /// Discards all positions of a sequence after the first `length`.
-void Session::forget(int64_t sequence, int64_t length) {
-  lengths[sequence] = length;
-  if (!heads.empty())
-    heads[sequence].rows.rewind(length);
-  if (histories.empty())
-    return;
-  SequenceHistory &known = histories[sequence];
-  known.ids.resize(std::min(known.ids.size(), static_cast<size_t>(length)));
-  known.roles.resize(std::min(known.roles.size(), static_cast<size_t>(length)));
-  known.totalLength = std::min(known.totalLength, length);
-}
-
 void Session::setTotalLength(int64_t sequence, int64_t total) {
   if (!histories.empty())
     histories[sequence].totalLength = total;
@@ -577,6 +453,13 @@ Result<std::vector<Tokens>> Session::draft(std::span<const DraftRequest> request
   return drafts;
 }
 
+void Session::SequenceHistory::add(int64_t position, int64_t length) {
+  if (position == 0)
+    lengthOfFirst = length;
+  if (position == 0 || (position == uniform && length == lengthOfFirst))
+    uniform = position + 1;
+}
+
 /// Records that rows have been computed, and takes checkpoints at regular distances.
 void Session::finishRows(const Rows &rows, RowRole role) {
   // If decoded positions have other values than those of a prompt, no prompt can reuse them.
@@ -586,6 +469,8 @@ void Session::finishRows(const Rows &rows, RowRole role) {
     Computed &end = computed[static_cast<size_t>(sequence)];
     end.caches = std::max(end.caches, position + 1);
     end.states = std::max(end.states, position + 1);
+    if (!rows.lengths.empty())
+      histories[sequence].add(position, rows.lengths[row]);
     if (!heads.empty() && heads[sequence].isWanted)
       heads[sequence].rows.add(position, rows.tokens[row], hiddenOf(row));
     bool isLast = row + 1 == rows.tokens.size() || rows.sequences[row + 1] != sequence;

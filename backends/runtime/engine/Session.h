@@ -89,6 +89,10 @@ public:
   /// Replaces all positions of `to` by the first `length` of `from`, which are computed and can be
   /// copied. `to` has no queued rows.
   void copy(int64_t from, int64_t to, int64_t length);
+  /// How many of the first `length` positions of a sequence have the frequencies that they would
+  /// have in a text of `total` positions: of a theta that grows with the length, only those that
+  /// were computed with the same length. In another regime they are recomputed anyway.
+  int64_t reusableFor(int64_t total, int64_t sequence, int64_t length) const;
   /// Whether rewinding may continue at checkpoints. If so, they are taken at regular distances.
   bool keepsCheckpoints() const { return checkpoints->isEnabled(); }
   /// Takes a checkpoint near the end of the computed positions, if the states allow one.
@@ -115,6 +119,8 @@ public:
   /// The number of recomputed tokens, and the time spent on them.
   int64_t recomputedTokens() const { return numRecomputed; }
   double recomputeSeconds() const { return secondsRecomputing; }
+  /// The time spent on copies.
+  double copySeconds() const { return secondsCopying; }
 
   /// Queues the next row of a sequence. All rows of one sequence must be queued consecutively, at
   /// most as many as were passed to blocksOfCache; all rows that are queued together are computed
@@ -155,6 +161,10 @@ private:
     int64_t totalLength = 0;    ///< rows before it are computed with this length
     size_t regime = 0; ///< number of thresholds exceeded by the length for which the positions were
                        ///< computed
+    int64_t lengthOfFirst = 0; ///< the length that the first position was computed with
+    int64_t uniform = 0;       ///< the number of positions from the first on with that length
+
+    void add(int64_t position, int64_t length);
   };
   /// Rows to compute in one or several calls.
   struct Rows {
@@ -213,7 +223,7 @@ private:
   std::vector<SequenceHistory> histories; ///< empty if frequencies do not depend on the length
   Rows queue;
   int64_t numRecomputed = 0;
-  double secondsRecomputing = 0;
+  double secondsRecomputing = 0, secondsCopying = 0;
   std::vector<Memory> caches;
   std::vector<std::vector<int64_t>> cacheShapes; ///< with run-time sizes
   std::unique_ptr<StateCheckpoints> checkpoints;

@@ -563,7 +563,10 @@ void Api::metricsText(HttpRequest &, std::shared_ptr<Exchange> exchange) {
                              .usedCacheBytes = static_cast<uint64_t>(
                                  static_cast<double>(cacheBytes) * engine.cacheUse()),
                              .checkpointBytes = engine.checkpointBytes(),
-                             .recomputedAnswerTokens = engine.recomputedAnswerTokens()})});
+                             .recomputedAnswerTokens = engine.counters().recomputedAnswerTokens,
+                             .copiedTokens = engine.counters().copiedTokens,
+                             .draftedTokens = engine.counters().drafted,
+                             .acceptedTokens = engine.counters().accepted})});
 }
 
 /// Parses a body that is an object with the field `name`, which is returned, and optionally some of

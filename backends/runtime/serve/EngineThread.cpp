@@ -161,7 +161,13 @@ void EngineThread::finish(const ListenerAdapter *request, bool hasRun) {
 /// Calls a function of the scheduler that returns whether to call it again.
 template <typename Function> bool EngineThread::advance(const Function &function) {
   try {
+    Scheduler::Totals before = scheduler->totals();
     bool again = function();
+    Scheduler::Totals made = scheduler->totals() - before;
+    counted.copiedTokens += made.copiedTokens;
+    counted.recomputedAnswerTokens += made.recomputedAnswerTokens;
+    counted.drafted += made.drafted;
+    counted.accepted += made.accepted;
     int64_t positions = 0;
     for (int64_t slot = 0; slot < options.slots; ++slot)
       positions += scheduler->cachedTokens(slot);
@@ -178,12 +184,7 @@ bool EngineThread::step() {
 }
 
 bool EngineThread::recomputeAnswers() {
-  return advance([&] {
-    int64_t before = scheduler->totals().recomputedAnswerTokens;
-    bool remaining = scheduler->recomputeAnswers();
-    recomputedAnswers += scheduler->totals().recomputedAnswerTokens - before;
-    return remaining;
-  });
+  return advance([&] { return scheduler->recomputeAnswers(); });
 }
 
 /// A step has failed half-way, in an unknown state: ends all requests, and continues with a new

@@ -49,9 +49,12 @@ public:
     return static_cast<double>(usedPositions) /
            static_cast<double>(options.slots * loaded.manifest().maxSeq);
   }
-  /// The number of positions of answers that have been recomputed as those of prompts, see
-  /// Scheduler::recomputeAnswers. May be called from any thread.
-  int64_t recomputedAnswerTokens() const { return recomputedAnswers; }
+  /// The same as in Scheduler::Totals.
+  struct Counters {
+    std::atomic<int64_t> recomputedAnswerTokens = 0, copiedTokens = 0, drafted = 0, accepted = 0;
+  };
+  /// What all requests so far have caused. May be called from any thread.
+  const Counters &counters() const { return counted; }
   /// The bytes of all checkpoints; may be called from any thread.
   uint64_t checkpointBytes() const {
     std::lock_guard lock(mutex);
@@ -74,7 +77,8 @@ private:
   const Model &loaded;
   const Scheduler::Options options;
   const size_t maxQueued;
-  std::atomic<int64_t> usedPositions = 0, recomputedAnswers = 0;
+  std::atomic<int64_t> usedPositions = 0;
+  Counters counted;
   mutable std::mutex mutex;
   std::unique_ptr<Scheduler> scheduler; ///< protected by the mutex except on the engine's thread
   Scheduler::RequestId firstId = 0;     ///< of the requests of this scheduler

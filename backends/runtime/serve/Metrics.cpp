@@ -83,11 +83,19 @@ std::string Metrics::text(const Gauges &gauges) const {
                 "Tokens of prompts of completions that have ended with a token.", promptTokens);
   out += single("mica_cached_tokens_total", "counter",
                 "The part of these that a cache already held.", cachedTokens);
+  out += single("mica_copied_tokens_total", "counter",
+                "Tokens of prompts whose positions were copied from another sequence.",
+                static_cast<uint64_t>(gauges.copiedTokens));
   out += single("mica_recomputed_answer_tokens_total", "counter",
                 "Tokens of answers that were recomputed for the next turn while no request was "
                 "unfinished.",
                 static_cast<uint64_t>(gauges.recomputedAnswerTokens));
   out += single("mica_generated_tokens_total", "counter", "Tokens generated.", generatedTokens);
+  out += single("mica_drafted_tokens_total", "counter",
+                "Tokens drafted by prompt lookup or the multi-token prediction head.",
+                static_cast<uint64_t>(gauges.draftedTokens));
+  out += single("mica_accepted_tokens_total", "counter", "Drafted tokens that were accepted.",
+                static_cast<uint64_t>(gauges.acceptedTokens));
   out += single("mica_completions_running", "gauge",
                 "Completions with a sequence; a request has n for each prompt.", gauges.running);
   out += single("mica_completions_waiting", "gauge", "Completions that wait for a sequence.",

@@ -40,11 +40,11 @@ public:
 
   /// Values of others: completions with a slot and those waiting for one; the capacity of all
   /// caches, and how much of it holds positions of texts in progress or of earlier ones; the bytes
-  /// of all checkpoints; EngineThread::recomputedAnswerTokens.
+  /// of all checkpoints; EngineThread::counters.
   struct Gauges {
     size_t running = 0, waiting = 0;
     uint64_t cacheBytes = 0, usedCacheBytes = 0, checkpointBytes = 0;
-    int64_t recomputedAnswerTokens = 0;
+    int64_t recomputedAnswerTokens = 0, copiedTokens = 0, draftedTokens = 0, acceptedTokens = 0;
   };
   std::string text(const Gauges &gauges) const;
 

@@ -304,6 +304,9 @@ TEST(Manifest, ListsThresholdsOfRope) {
   auto m = parseManifest(manifest.dump());
   ASSERT_TRUE(m) << m.error().message;
   EXPECT_EQ(m->ropeLengthThresholds, (std::vector<int64_t>{64, 128}));
+  EXPECT_FALSE(m->ropeThetaGrows);
+  manifest["rope_theta_grows"] = true;
+  EXPECT_TRUE(parseManifest(manifest.dump())->ropeThetaGrows);
 }
 
 TEST(Manifest, CountsTensorsByType) {

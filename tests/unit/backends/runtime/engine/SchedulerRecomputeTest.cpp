@@ -114,4 +114,34 @@ TEST_F(RecomputeTest, CancellingDoesNotStopOthersOfTheCall) {
   EXPECT_EQ(other.tokens, fakeContinuation(prompt, 3));
   EXPECT_EQ(scheduler->totals().recomputedTokens, 0);
 }
+
+/// Beyond the threshold, the positions of texts of different lengths have different frequencies.
+class GrowingThetaTest : public SchedulerFixture {
+protected:
+  std::string manifest() const override {
+    std::string text = fakeManifestOfLengths();
+    return text.insert(text.rfind('}'), R"(, "rope_theta_grows": true)");
+  }
+};
+
+TEST_F(GrowingThetaTest, OnlyPromptsOfTheSameLengthReusePositions) {
+  open({.slots = 1});
+  Tokens text = {5, 3, 9, 1, 4, 4, 7, 2, 6, 8}, longer = text;
+  longer.push_back(3);
+  EXPECT_EQ(reused(text, 100, 3), 0);
+  EXPECT_EQ(reused(text, 100, 3), 9) << "the same prompt again";
+  EXPECT_EQ(reused(longer, 100), 0);
+  EXPECT_EQ(reused(text, 100), 0);
+  Tokens turn = text, answer = fakeContinuation(text, 2);
+  turn.insert(turn.end(), answer.begin(), answer.end());
+  EXPECT_EQ(reused(turn, 100), 0) << "the next turn";
+}
+
+TEST_F(GrowingThetaTest, ShortTextsReusePositionsUntilTheyCrossTheThreshold) {
+  open({.slots = 1});
+  EXPECT_EQ(reused({5, 3, 9}, 100), 0);
+  EXPECT_EQ(reused({5, 3, 9, 1, 4}, 100, 2), 3);
+  EXPECT_EQ(reused({5, 3, 9, 1, 7}, 100, 6), 4);
+  EXPECT_EQ(reused({5, 3, 9, 1, 7}, 100), 0) << "its positions have been recomputed for its answer";
+}
 } // namespace

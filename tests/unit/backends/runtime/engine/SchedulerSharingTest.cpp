@@ -107,6 +107,66 @@ TEST_P(CopiedPromptTest, OthersComputeThePromptOfACanceledCompletion) {
   EXPECT_EQ(scheduler->totals().promptTokens, 50) << "what the first has computed is copied";
 }
 
+TEST_P(CopiedPromptTest, RequestsThatArriveTogetherComputeTheirCommonPrefixOnce) {
+  for (bool together : {false, true}) {
+    open({.slots = 3,
+          .promptRows = 16,
+          .promptsShareCalls = together,
+          .promptsJoinDecode = together});
+    std::list<Recorder> recorders;
+    for (int32_t last : {8, 9, 10})
+      submit(reusing(longPrompt(last), 3), recorders.emplace_back());
+    finishAll();
+    EXPECT_EQ(scheduler->totals().promptTokens, 50 + 2);
+    EXPECT_EQ(scheduler->totals().copiedTokens, 2 * 49);
+    int32_t last = 8;
+    for (const Recorder &recorder : recorders)
+      expectText(recorder, reusing(longPrompt(last++), 3));
+  }
+}
+
+TEST_P(CopiedPromptTest, APrefixIsCopiedAsSoonAsItIsComputed) {
+  open({.slots = 2, .promptRows = 16});
+  Recorder longer, shorter;
+  const Request first = reusing(longPrompt(8), 3);
+  Request second = first;
+  second.prompt.resize(40);
+  submit(first, longer);
+  submit(second, shorter);
+  while (scheduler->totals().copiedTokens == 0)
+    ASSERT_TRUE(scheduler->step());
+  EXPECT_EQ(scheduler->totals().copiedTokens, 39);
+  EXPECT_LE(longer.tokens.size(), 1u);
+  finishAll();
+  expectText(longer, first);
+  expectText(shorter, second);
+}
+
+TEST_P(CopiedPromptTest, OneCopyInAStepThatStreamsWaitFor) {
+  open({.slots = 4, .promptRows = 64, .promptsShareCalls = true, .promptsJoinDecode = true});
+  std::list<Recorder> recorders;
+  Recorder stream;
+  Request streamed = request({1, 5}, 30);
+  streamed.limitGaps = true;
+  submit(streamed, stream);
+  submit(reusing(longPrompt(8), 1), recorders.emplace_back());
+  while (!recorders.front().result)
+    scheduler->step();
+  ASSERT_FALSE(stream.result);
+  // The first of them continues in the slot that has the prefix.
+  for (int32_t last : {9, 10, 11})
+    submit(reusing(longPrompt(last), 3), recorders.emplace_back());
+  int64_t copied = 0;
+  for (std::vector<int64_t> made; scheduler->step() || made.empty();) {
+    int64_t now = scheduler->totals().copiedTokens;
+    EXPECT_LE(now - copied, 49);
+    if (now > copied)
+      made.push_back(now - std::exchange(copied, now));
+  }
+  EXPECT_EQ(copied, 2 * 49);
+  expectText(stream, streamed);
+}
+
 TEST_P(CopiedPromptTest, TheBeginningOfAPromptInProgressIsCopied) {
   open({.slots = 2, .promptRows = 64});
   Recorder text, other, next;

@@ -1,0 +1,203 @@
+// What a prompt reuses of what was computed before: of the same slot, or copied from another one.
+#include "backends/runtime/engine/SchedulerTask.h"
+#include "backends/runtime/support/Seconds.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace mica::rt {
+
+/// The number of positions at the beginning of the prompt of slot `s` that are computed, but not
+/// necessarily stored.
+int64_t Scheduler::computedPrompt(size_t s) const {
+  auto ofSlot = [&](const Row &row) { return row.slot == s; };
+  int64_t computed =
+      session->length(static_cast<int64_t>(s)) - std::count_if(rows.begin(), rows.end(), ofSlot);
+  return std::min(computed, slots[s].task->result.promptTokens);
+}
+
+/// The number of positions at the beginning of a prompt that are the same as in slot `s`, and may
+/// be reused: of a request in progress, those of its prompt.
+int64_t Scheduler::samePositions(const Task &task, size_t s) const {
+  const Task *other = slots[s].task.get();
+  std::span<const int32_t> known(other ? other->prompt : slots[s].cached);
+  if (other)
+    known = known.first(static_cast<size_t>(computedPrompt(s)));
+  return session->reusableFor(task.totalLength(), static_cast<int64_t>(s),
+                              task.commonPrefix(known));
+}
+
+/// The minimum number of positions that are worth a copy.
+static constexpr int64_t kMinCopied = 32;
+
+/// Finds the request in progress that will have computed more of a new prompt than its own slot
+/// has: another completion of the same prompt, or one with the same system prompt.
+void Scheduler::findSource(size_t s) {
+  Task &task = *slots[s].task;
+  const Manifest &m = loaded.manifest();
+  if (m.ranks > 1)
+    return;
+  int64_t best = task.result.reusedTokens + kMinCopied - 1;
+  for (size_t other = 0; other < slots.size(); ++other) {
+    const Task *earlier = slots[other].task.get();
+    if (other == s || !earlier ||
+        (m.ropeThetaGrows && earlier->totalLength() != task.totalLength()))
+      continue;
+    int64_t common = earlier->sharedPrompt == task.sharedPrompt
+                         ? task.maxReused()
+                         : task.commonPrefix(earlier->prompt);
+    if (common > best && computedPrompt(other) < common) {
+      best = common;
+      task.source = {other, earlier->id, common};
+    }
+  }
+  auto isState = [](const CacheSpec &cache) { return cache.slots > 0; };
+  if (!task.source || std::ranges::none_of(m.caches, isState))
+    return;
+  // States can only be copied up to this many positions after the common ones.
+  constexpr int64_t kept = 32;
+  if (Task &earlier = *slots[task.source->slot].task;
+      earlier.result.promptTokens - task.source->positions > kept)
+    earlier.cuts.push_back(static_cast<size_t>(task.source->positions));
+}
+
+/// Copies the prefix of a prompt from another slot, if that has more of it than the prompt's own
+/// slot.
+void Scheduler::copyPrefix(size_t s) {
+  Task &task = *slots[s].task;
+  int64_t own = task.result.reusedTokens, best = own + kMinCopied - 1;
+  std::optional<size_t> from;
+  for (size_t other = 0; other < slots.size(); ++other) {
+    if (other == s || slots[other].isBusy)
+      continue;
+    int64_t same = samePositions(task, other);
+    if (same > best && same < task.result.promptTokens &&
+        session->canCopy(static_cast<int64_t>(other), same)) {
+      best = same;
+      from = other;
+    }
+  }
+  if (!from)
+    return;
+  auto sequence = static_cast<int64_t>(s);
+  session->copy(static_cast<int64_t>(*from), sequence, best);
+  session->setTotalLength(sequence, task.totalLength());
+  task.queued = static_cast<size_t>(best);
+  task.result.reusedTokens = best;
+  hasCopied = true;
+  counted.copiedTokens += best - own;
+}
+
+/// Whether the prefix of a prompt is still being computed in the slot that it is copied from. That
+/// request was admitted earlier, so that they do not wait for each other.
+bool Scheduler::waitsForCopy(size_t s) const {
+  const std::optional<Task::Source> &source = slots[s].task->source;
+  if (!source)
+    return false;
+  const Task *earlier = slots[source->slot].task.get();
+  return earlier && earlier->id == source->id && computedPrompt(source->slot) < source->positions;
+}
+
+/// The free slot for a request: the one with most reusable positions, among those whose last prompt
+/// the request begins with (the next turn, or the same prompt again), and those of whose cached
+/// positions it reuses at least half. A prefix that many prompts share (a system prompt) is less
+/// than that and does not cost another conversation its cache. If there is none, the least recently
+/// used slot, which may be one that was never used.
+std::optional<Scheduler::Match> Scheduler::freeSlot(const Task &task) const {
+  std::optional<Match> best;
+  int64_t bestContinued = 0;
+  for (size_t s = 0; s < slots.size(); ++s) {
+    if (slots[s].task)
+      continue;
+    int64_t same = samePositions(task, s),
+            reused = session->rewindable(static_cast<int64_t>(s), same);
+    auto filled = static_cast<int64_t>(slots[s].cached.size() + slots[s].decoded.size());
+    // The last token of a prompt that is given again is computed for its logits.
+    bool continues = same + 1 >= slots[s].promptTokens || reused >= filled - reused;
+    int64_t continued = continues ? reused : 0;
+    if (!best || continued > bestContinued ||
+        (continued == bestContinued && slots[s].lastUsed < slots[best->slot].lastUsed)) {
+      best = {s, same, reused};
+      bestContinued = continued;
+    }
+  }
+  return best;
+}
+
+/// The number of positions of a text that another request's prompt may reuse: those with the values
+/// that prefill would compute. If the arithmetic depends on the role of a row, this excludes the
+/// positions of an answer.
+int64_t Scheduler::reusablePositions(size_t s, const Task &task) const {
+  int64_t filled = session->length(static_cast<int64_t>(s));
+  return loaded.manifest().dependsOnRole ? std::min(filled, task.result.promptTokens) : filled;
+}
+
+/// The free slot with an answer to recompute that was used last.
+std::optional<size_t> Scheduler::slotToRecompute() const {
+  std::optional<size_t> last;
+  for (size_t s = 0; s < slots.size(); ++s)
+    if (!slots[s].task && !slots[s].decoded.empty() &&
+        (!last || slots[s].lastUsed > slots[*last].lastUsed))
+      last = s;
+  return last;
+}
+
+bool Scheduler::recomputeAnswers() {
+  assert(rows.empty() && "between steps");
+  std::optional<size_t> s = slotToRecompute();
+  if (!s)
+    return false;
+  auto start = std::chrono::steady_clock::now();
+  Slot &slot = slots[*s];
+  auto sequence = static_cast<int64_t>(*s), begin = static_cast<int64_t>(slot.cached.size());
+  if (session->length(sequence) > begin) {
+    // Recurrent states may have to continue at an earlier checkpoint. A whole conversation is not
+    // recomputed for a turn that may never come.
+    constexpr int64_t maxLost = 512;
+    if (begin - session->rewindable(sequence, begin) > maxLost) {
+      slot.decoded.clear();
+      return slotToRecompute().has_value();
+    }
+    auto kept = slot.cached.begin() + session->rewind(sequence, begin);
+    slot.decoded.insert(slot.decoded.begin(), kept, slot.cached.end());
+    slot.cached.erase(kept, slot.cached.end());
+  }
+  int64_t wanted = answerBudget.interruptibleRows(),
+          count = std::min(static_cast<int64_t>(slot.decoded.size()), wanted);
+  if (Status done = recomputeAsPrompt(*s, count); !done) {
+    // A request that needs the model fails with this error as well.
+    session->discardQueued();
+    session->rewind(sequence, 0);
+    slot.cached.clear();
+    slot.decoded.clear();
+    return slotToRecompute().has_value();
+  }
+  auto end = slot.decoded.begin() + count;
+  slot.cached.insert(slot.cached.end(), slot.decoded.begin(), end);
+  slot.decoded.erase(slot.decoded.begin(), end);
+  if (slot.decoded.empty())
+    session->takeCheckpoint(sequence);
+  // The rest of an answer takes more time per row.
+  if (count == wanted)
+    answerBudget.addPrompt(count, secondsSince(start));
+  counted.recomputedAnswerTokens += count;
+  return slotToRecompute().has_value();
+}
+
+/// Computes the first `count` positions of an answer as those of a prompt.
+Status Scheduler::recomputeAsPrompt(size_t s, int64_t count) {
+  const Slot &slot = slots[s];
+  auto sequence = static_cast<int64_t>(s);
+  session->setTotalLength(sequence, static_cast<int64_t>(slot.cached.size() + slot.decoded.size()));
+  for (int64_t i = 0; i < count; ++i)
+    if (Status added = session->add(sequence, slot.decoded[static_cast<size_t>(i)], RowRole::Prompt,
+                                    /*wantLogits=*/false);
+        !added)
+      return added;
+  if (Result<std::span<const float>> computed = session->decode(); !computed)
+    return computed.error();
+  return loaded.checkReadable();
+}
+
+} // namespace mica::rt
