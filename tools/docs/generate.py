@@ -68,6 +68,25 @@ DIFFERENCES = {
     "0.001 as published. NVIDIA's code has no minimum, and neither do programs.",
 }
 
+# docs/add-a-family.md: the families with state in the order in which they were added: (family, name after `choose`, headers added with
+# it, new ops).
+STATE_FAMILIES = [
+    ("LFM2", "Lfm2", [], "1"),
+    ("LFM2 with experts", "Lfm2Moe", [], "-"),
+    ("Mamba 2", "Mamba2", ["Mamba.h"], "3"),
+    ("Bamba", "Bamba", [], "-"),
+    ("Granite 4", "GraniteMoeHybrid", [], "-"),
+    ("Falcon H1", "FalconH1", [], "1"),
+    ("Nemotron-H", "NemotronH", [], "-"),
+    ("Qwen3-Next", "Qwen3Next", ["Qwen3Next.h", "QwenExperts.h"], "2"),
+    ("Qwen3.5", "Qwen35Text", [], "-"),
+    ("Qwen3.5 with a vision encoder", "Qwen35", [], "-"),
+    ("Qwen3.5 with experts", "Qwen35MoeText", [], "-"),
+    ("Qwen3.5 with experts and a vision encoder", "Qwen35Moe", [], "-"),
+    ("Gemma 4", "Gemma4Text", [], "1, and four traits"),
+    ("Gemma 4 with encoders", "Gemma4", [], "-"),
+]
+
 FAMILIES = """\
 <!-- Generated from frontend/families, tests/goldens/models and their IR (tools/docs/features.py) by `ninja mica-docs`;
 do not edit. -->
@@ -272,6 +291,32 @@ def registered():
     return re.findall(r'FAMILY\("(\w+)", (\w+)\)', (ROOT / REGISTRY).read_text(encoding="utf-8"))
 
 
+def line_counts(text):
+    """The lines of config and tensors, and of GGUF files, of each family in the file `text`, by the name after `choose`: those up to the end
+    of choose`name`, and of gguf`name`, after the previous of such definitions. The sum is the whole file."""
+    definitions = list(re.finditer(r"^llvm::Expected<const Family \*> choose(\w+)\([\s\S]*?^}$|"
+                                   r"^constexpr GgufArchitecture gguf(\w+) =[\s\S]*?};$", text, re.M))
+    counts, last = {}, 0
+    for found in definitions:
+        line = text.count("\n", 0, found.end() if found is not definitions[-1] else len(text))
+        counts.setdefault(found[1] or found[2], [0, 0])[0 if found[1] else 1] += line - last
+        last = line
+    return counts
+
+
+def state_families():
+    """The table of docs/add-a-family.md."""
+    folder = ROOT / "frontend/families"
+    sources = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.iterdir()) if path.suffix in (".cpp", ".h")}
+    rows = []
+    for family, name, headers, ops in STATE_FAMILIES:
+        file = next(file for file, text in sources.items() if f"choose{name}(" in text)
+        lines, gguf = line_counts(sources[file])[name]
+        files = [f"`{file}`", *(f"`{header}` ({sources[header].count(chr(10))})" for header in headers)]
+        rows.append(f"| {family} | {', '.join(files)} | {lines} | {gguf or '-'} | {ops} |")
+    return "| family | file | config and tensors | GGUF | new ops |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
 def model_types():
     names = ", ".join(f"`{kind}`" for kind, _ in registered())
     return textwrap.fill(names, 124, break_long_words=False, break_on_hyphens=False) + "\n"
@@ -402,6 +447,7 @@ def main():
     pages.update({name: quoted(name, source) for name, source in QUOTES.items()})
     names, table = block_types(args.mica)
     pages["README.md"] = between("README.md", {"model types": model_types(), "types of GGUF files": names})
+    pages["docs/add-a-family.md"] = between("docs/add-a-family.md", {"families with state": state_families()})
     pages["docs/gguf.md"] = between("docs/gguf.md", {"block formats": table})
     measured = scale.load()
     pages["docs/scale.md"] = between("docs/scale.md", {"cost model": scale.passage(measured, scale.load(scale.DELAYED))})
