@@ -47,26 +47,36 @@ llvm::Error SizeDeriver::deriveKvHeads() {
 }
 
 llvm::Error SizeDeriver::checkMamba() {
+  using H = Hyperparameters;
   double inner =
       h.mambaInner ? double(*h.mambaInner) : *h.mambaMultiple * static_cast<double>(*h.hidden);
   if (!h.mambaHeadDim)
     h.mambaHeadDim = static_cast<int64_t>(inner) / *h.mambaHeads;
-  if (static_cast<int64_t>(inner) != *h.mambaHeads * *h.mambaHeadDim)
+  if (static_cast<int64_t>(inner) != *h.mambaHeads * *h.mambaHeadDim) {
+    auto nameOf = [&](Slot slot) { return inQuotes(names.keyOf(slot).value_or("")); };
+    std::string source = h.mambaInner ? nameOf(&H::mambaInner)
+                                      : nameOf(&H::mambaMultiple) + " times " + nameOf(&H::hidden);
     return wrong("has " + llvm::Twine(*h.mambaHeads) + " Mamba heads of size " +
-                 llvm::Twine(*h.mambaHeadDim) + ", expected a size of " +
-                 llvm::Twine(static_cast<int64_t>(inner)) + " in all");
+                     llvm::Twine(*h.mambaHeadDim) + ", expected a size of " +
+                     llvm::Twine(static_cast<int64_t>(inner)) + " in all, which is " + source,
+                 names.hintToCorrect({&H::mambaHeads, &H::mambaHeadDim,
+                                      h.mambaInner ? Slot(&H::mambaInner) : &H::mambaMultiple}));
+  }
   if (*h.mambaHeads % *h.mambaGroups == 0)
     return llvm::Error::success();
   return wrong("has " + llvm::Twine(*h.mambaHeads) + " Mamba heads, not a multiple of its " +
-               llvm::Twine(*h.mambaGroups) + " groups");
+                   llvm::Twine(*h.mambaGroups) + " groups",
+               names.hintToCorrect({&H::mambaHeads, &H::mambaGroups}));
 }
 
 llvm::Error SizeDeriver::checkDeltaNet() const {
   if (*h.deltaValueHeads % *h.deltaKeyHeads == 0)
     return llvm::Error::success();
-  return wrong("has " + llvm::Twine(*h.deltaValueHeads) +
-               " value heads of linear attention, not a multiple of its " +
-               llvm::Twine(*h.deltaKeyHeads) + " key heads");
+  return wrong(
+      "has " + llvm::Twine(*h.deltaValueHeads) +
+          " value heads of linear attention, not a multiple of its " +
+          llvm::Twine(*h.deltaKeyHeads) + " key heads",
+      names.hintToCorrect({&Hyperparameters::deltaValueHeads, &Hyperparameters::deltaKeyHeads}));
 }
 
 llvm::Error SizeDeriver::derive() {

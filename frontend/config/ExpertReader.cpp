@@ -2,29 +2,16 @@
 
 #include "frontend/support/InputError.h"
 
-#include "llvm/ADT/StringExtras.h"
-
 namespace mica {
 
 constexpr int64_t maxExpertsInAll = 1 << 18;
-
-using Slots = std::initializer_list<Slot>;
-
-/// The hint to correct the keys of some numbers: `correct "n_group" or "topk_group"`.
-static std::string correct(const KeyNames &names, Slots slots) {
-  llvm::SmallVector<std::string> keys;
-  for (const Slot &slot : slots)
-    if (std::optional<std::string> key = names.keyOf(slot))
-      keys.push_back(inQuotes(*key));
-  return keys.empty() ? hints::correct.str() : "correct " + llvm::join(keys, " or ");
-}
 
 /// Groups must have equal sizes, and the selected ones enough experts.
 static llvm::Error checkGroups(const Hyperparameters &h, const FamilyTraits &traits,
                                const KeyNames &names) {
   using H = Hyperparameters;
-  auto wrong = [&](const llvm::Twine &what, Slots slots) {
-    return inputError(names.path(), what, correct(names, slots));
+  auto wrong = [&](const llvm::Twine &what, std::initializer_list<Slot> slots) {
+    return inputError(names.path(), what, names.hintToCorrect(slots));
   };
   int64_t groups = *h.groups, kept = h.topkGroup.value_or(groups);
   if (*h.experts % groups != 0)
@@ -53,7 +40,7 @@ static llvm::Error checkExperts(const Hyperparameters &h, const FamilyTraits &tr
     return inputError(names.path(),
                       "chooses " + llvm::Twine(*h.expertsPerToken) + " experts per token of " +
                           llvm::Twine(*h.experts),
-                      correct(names, {&H::expertsPerToken, &H::experts}));
+                      names.hintToCorrect({&H::expertsPerToken, &H::experts}));
   // Every expert is a named tensor: published models have about ten thousand.
   if (*h.experts * *h.layers > maxExpertsInAll)
     return inputError(names.path(),

@@ -4,6 +4,7 @@
 #include "frontend/support/Json.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace mica {
 
@@ -205,7 +206,8 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, std::vector<IgnoredKey> 
   for (llvm::ArrayRef<IgnoredKeyRow> rows : {tables.own.ignoredKeys, tables.common.ignoredKeys})
     if (const IgnoredKeyRow *row = findRow(rows, key)) {
       if (row->reason != reasons::used)
-        ignored.push_back({source.path().str(), source.named(key), row->reason.str()});
+        ignored.push_back(
+            {source.path().str(), source.named(key), row->reason.str(), false, shown(value)});
       return llvm::Error::success();
     }
   return inputError(source.path(),
@@ -251,6 +253,14 @@ std::optional<std::string> KeyNames::keyOf(Slot slot) const {
         if (rule.slot == slot)
           return source.named(rule.name);
   return std::nullopt;
+}
+
+std::string KeyNames::hintToCorrect(std::initializer_list<Slot> slots) const {
+  llvm::SmallVector<std::string> keys;
+  for (const Slot &slot : slots)
+    if (std::optional<std::string> key = keyOf(slot))
+      keys.push_back(inQuotes(*key));
+  return keys.empty() ? hints::correct.str() : "correct " + llvm::join(keys, " or ");
 }
 
 } // namespace mica

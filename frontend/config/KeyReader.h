@@ -36,6 +36,8 @@ public:
   llvm::StringRef path() const { return source.path(); }
   /// The key of `slot`, whether or not the file has it; nothing if the tables have none.
   std::optional<std::string> keyOf(Slot slot) const;
+  /// The hint to correct the keys of some slots: `correct "n_group" or "topk_group"`.
+  std::string hintToCorrect(std::initializer_list<Slot> slots) const;
 
 private:
   const KeySource &source;

@@ -115,14 +115,14 @@ llvm::Error LayerTypeReader::readLayers() {
     windows[layer] = hasWindow && traits.usesSlidingWindow(h, layer);
   if (!h.layerTypes)
     return llvm::Error::success();
-  std::string key =
-      inQuotes(names
-                   .keyOf(h.layerTypes == &patternTypes ? Slot(&Hyperparameters::layerPattern)
-                                                        : Slot(&Hyperparameters::layerTypes))
-                   .value_or("layer_types"));
+  bool hasPattern = h.layerTypes == &patternTypes;
+  std::string key = inQuotes(names
+                                 .keyOf(hasPattern ? Slot(&Hyperparameters::layerPattern)
+                                                   : Slot(&Hyperparameters::layerTypes))
+                                 .value_or("layer_types"));
   if (static_cast<int64_t>(h.layerTypes->size()) != *h.layers)
-    return wrong("has " + llvm::Twine(h.layerTypes->size()) + " " + key + " for " +
-                     llvm::Twine(*h.layers) + " layers",
+    return wrong("has " + llvm::Twine(h.layerTypes->size()) + (hasPattern ? " letters in " : " ") +
+                     key + " for " + llvm::Twine(*h.layers) + " layers",
                  "list one for each layer");
   auto types = layerTypesOf(traits.otherMixer, traits.isOneBlock);
   for (auto [layer, type] : llvm::enumerate(*h.layerTypes)) {

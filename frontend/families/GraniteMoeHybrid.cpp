@@ -11,8 +11,8 @@ static llvm::Error checkPositions(const Hyperparameters &h, llvm::StringRef path
   if (!h.positionEmbedding || *h.positionEmbedding == "rope" || *h.positionEmbedding == "nope")
     return llvm::Error::success();
   return inputError(path,
-                    "has the position_embedding_type " + inQuotes(*h.positionEmbedding) +
-                        ", only rope and nope are supported",
+                    "has \"position_embedding_type\": " + inQuotes(*h.positionEmbedding) +
+                        ", only \"rope\" and \"nope\" are supported",
                     hints::otherModel);
 }
 

@@ -23,7 +23,7 @@ inline constexpr llvm::StringLiteral implementation =
 inline constexpr llvm::StringLiteral laterTokens =
     "belongs to a multi-token prediction (MTP) module, which is left out";
 inline constexpr llvm::StringLiteral mtpHead =
-    "describes the multi-token prediction (MTP) head, whose tensors --keep-mtp reads";
+    "describes the multi-token prediction (MTP) head, see --keep-mtp";
 /// The key is not ignored: it was read before the others.
 inline constexpr llvm::StringLiteral used = "";
 } // namespace reasons

@@ -214,7 +214,8 @@ struct GenerationDefaults : SamplingDefaults {
 /// A key that has no effect, and the reason.
 struct IgnoredKey {
   std::string file, key, reason;
-  bool missed = false; ///< the key requests something that programs do not support
+  bool missed = false;    ///< the key requests something that programs do not support
+  std::string value = ""; ///< as JSON; only of keys that a family lists
 };
 
 struct ModelConfig {

@@ -2,6 +2,7 @@
 #ifndef MICA_FRONTEND_FAMILIES_NAMINGTABLE_H
 #define MICA_FRONTEND_FAMILIES_NAMINGTABLE_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace mica {
@@ -9,10 +10,16 @@ namespace mica {
 /// The order of queries, keys and values in a fused tensor: concatenated, or head by head.
 enum class QkvOrder { Consecutive, PerHead };
 
+/// A key that describes a multi-token prediction head, and its only supported value, which is JSON.
+struct MtpKey {
+  llvm::StringLiteral name, value;
+};
+
 /// Names of the modules of a multi-token prediction head. Those of its only layer are relative to
-/// `layers`.0, all tensors begin with `prefix`.
+/// `layers`.0, all tensors begin with `prefix`. The keys are ignored if the head is left out.
 struct MtpModules {
   llvm::StringLiteral prefix, layers, combine, embeddingNorm, hiddenNorm, finalNorm;
+  llvm::ArrayRef<MtpKey> keys;
 };
 
 /// Names of modules; a tensor has its module's name followed by ".weight" or ".bias". Modules of

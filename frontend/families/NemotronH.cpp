@@ -101,8 +101,8 @@ llvm::Expected<const Family *> chooseNemotronH(const FamilyEvidence &) {
       {"rope_theta", "is not read: attention has no positions"},
       {"time_step_floor", "only affects training"},
       {"time_step_max", "only affects training"},
-      {"time_step_min", "is the least time step of prompts in transformers, but not of decode, and "
-                        "in NVIDIA's code only of training"},
+      {"time_step_min", "is the minimum time step of prompts in transformers, but not of decode, "
+                        "and only affects training in NVIDIA's code"},
       {"time_step_rank", "is overridden by mamba_num_heads"},
       {"use_mamba_kernels", reasons::implementation},
   };

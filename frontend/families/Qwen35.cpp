@@ -70,12 +70,13 @@ static constexpr FamilyTraits traits = [] {
 }();
 
 static Family describe(llvm::StringLiteral name, llvm::ArrayRef<llvm::StringLiteral> architectures,
-                       llvm::ArrayRef<llvm::ArrayRef<KeyRule>> keys, bool sparse,
-                       const NamingTable *names, const TextPart *textPart = nullptr) {
+                       bool sparse, const NamingTable *names, const TextPart *textPart = nullptr) {
+  static const llvm::ArrayRef<KeyRule> denseTables[] = {sharedKeys, deltaNetKeys, commonKeys()};
+  static const llvm::ArrayRef<KeyRule> sparseTables[] = {expertKeys, deltaNetKeys, commonKeys()};
   return {
       .name = name,
       .architectures = architectures,
-      .keys = keys,
+      .keys = sparse ? sparseTables : denseTables,
       .fixed = fixed,
       .traits = traits,
       .names = names,
@@ -85,14 +86,10 @@ static Family describe(llvm::StringLiteral name, llvm::ArrayRef<llvm::StringLite
   };
 }
 
-static const llvm::ArrayRef<KeyRule> denseTables[] = {sharedKeys, deltaNetKeys, commonKeys()};
-static const llvm::ArrayRef<KeyRule> sparseTables[] = {expertKeys, deltaNetKeys, commonKeys()};
-
 // Gated delta nets in most layers, attention with an output gate in the others.
 llvm::Expected<const Family *> chooseQwen35Text(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5ForCausalLM"};
-  static const Family family =
-      describe("qwen3_5_text", architectures, denseTables, false, &names<false, false>);
+  static const Family family = describe("qwen3_5_text", architectures, false, &names<false, false>);
   return &family;
 }
 
@@ -100,7 +97,7 @@ llvm::Expected<const Family *> chooseQwen35Text(const FamilyEvidence &) {
 llvm::Expected<const Family *> chooseQwen35(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5ForConditionalGeneration"};
   static const Family family =
-      describe("qwen3_5", architectures, denseTables, false, &names<true, false>, &textPart);
+      describe("qwen3_5", architectures, false, &names<true, false>, &textPart);
   return &family;
 }
 
@@ -108,15 +105,15 @@ llvm::Expected<const Family *> chooseQwen35(const FamilyEvidence &) {
 llvm::Expected<const Family *> chooseQwen35MoeText(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5MoeForCausalLM"};
   static const Family family =
-      describe("qwen3_5_moe_text", architectures, sparseTables, true, &names<false, false>);
+      describe("qwen3_5_moe_text", architectures, true, &names<false, false>);
   return &family;
 }
 
 // The text part of Qwen3.5 with experts and a vision encoder, which is omitted.
 llvm::Expected<const Family *> chooseQwen35Moe(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5MoeForConditionalGeneration"};
-  static const Family family = describe("qwen3_5_moe", architectures, sparseTables, true,
-                                        &names<true, true>, &textPartOfMoe);
+  static const Family family =
+      describe("qwen3_5_moe", architectures, true, &names<true, true>, &textPartOfMoe);
   return &family;
 }
 

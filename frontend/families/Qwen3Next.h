@@ -7,6 +7,9 @@
 
 namespace mica {
 
+inline constexpr MtpKey qwenMtpKeys[] = {{"mtp_num_hidden_layers", "1"},
+                                         {"mtp_use_dedicated_embeddings", "false"}};
+
 inline constexpr MtpModules qwenMtpModules = {
     .prefix = "mtp.",
     .layers = "mtp.layers",
@@ -14,6 +17,7 @@ inline constexpr MtpModules qwenMtpModules = {
     .embeddingNorm = "mtp.pre_fc_norm_embedding",
     .hiddenNorm = "mtp.pre_fc_norm_hidden",
     .finalNorm = "mtp.norm",
+    .keys = qwenMtpKeys,
 };
 
 /// The names of gated delta nets in layers that may have attention instead, and of the multi-token

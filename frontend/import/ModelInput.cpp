@@ -157,6 +157,27 @@ static llvm::Error checkMtp(const ModelInput &input, const ModelConfig &model) {
   return llvm::Error::success();
 }
 
+/// Checks the keys about the multi-token prediction head, which are no longer ignored.
+static llvm::Error readMtpKeys(ModelConfig &model) {
+  for (const MtpKey &key : model.names->mtp->keys) {
+    // The config of a text part has names like text_config.KEY.
+    auto found = llvm::find_if(model.ignored, [&](const IgnoredKey &row) {
+      return llvm::StringRef(row.key).rsplit('.').second == key.name || row.key == key.name;
+    });
+    if (found == model.ignored.end())
+      continue;
+    if (found->value != key.value)
+      return inputError(found->file,
+                        "--keep-mtp: has " + inQuotes(found->key) + ": " + found->value +
+                            ", expected " + key.value +
+                            ": a multi-token prediction (MTP) head of one layer that uses the "
+                            "model's embeddings",
+                        "leave --keep-mtp out");
+    model.ignored.erase(found);
+  }
+  return llvm::Error::success();
+}
+
 /// The names of the tensors of the head's layer. Qwen3.5 checkpoints with experts store the experts
 /// of the model as stacked tensors, but may have separate ones in the head.
 static NamingTable namesOfMtpHead(const ModelInput &input, const ModelConfig &model) {
@@ -179,6 +200,8 @@ static llvm::Error readFolder(MLIRContext &context, ModelInput &input, WeightsNe
     return model.takeError();
   if (mtp == MtpHead::Kept) {
     if (llvm::Error error = checkMtp(input, *model))
+      return error;
+    if (llvm::Error error = readMtpKeys(*model))
       return error;
     model->mtpNames = namesOfMtpHead(input, *model);
   }

@@ -143,6 +143,8 @@ llvm::Expected<IgnoredTensor> Matcher::classifyUnexpectedTensor(const TensorInfo
                           " does not belong to a supported multi-token prediction (MTP) head, "
                           "which has one layer and uses the model's embeddings",
                       "leave --keep-mtp out");
+  if (model.names->mtp && llvm::StringRef(tensor.name).starts_with(model.names->mtp->prefix))
+    return IgnoredTensor{tensor.name, "is for multi-token prediction (MTP), see --keep-mtp"};
   if (auto reason = reasonTensorIsIrrelevant(tensor.name))
     return IgnoredTensor{tensor.name, reason->str()};
   return inputError(weights.pathOf(tensor),

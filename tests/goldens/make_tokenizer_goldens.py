@@ -84,6 +84,8 @@ def corpus():
 
 QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
          r"\s+(?!\S)|\s+")
+# Marks belong to letters.
+QWEN35 = QWEN2.replace(r"?\p{L}+", r"?[\p{L}\p{M}]+", 1).replace(r"[^\s\p{L}\p{N}]+", r"[^\s\p{L}\p{M}\p{N}]+", 1)
 LLAMA3 = QWEN2.replace(r"\p{N}|", r"\p{N}{1,3}|", 1)
 
 
@@ -120,6 +122,15 @@ def qwen2_kin():
     return tokenizer
 
 
+def qwen35_kin():
+    """Similar to Qwen3.5's; `<think>` is an added token that is not special."""
+    tokenizer = byte_level(600, split_then_bytes(QWEN35), normalizers.NFC())
+    tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    tokenizer.add_tokens([AddedToken("<think>", normalized=False), AddedToken("</think>", normalized=False)])
+    tokenizer.post_processor = processors.ByteLevel(add_prefix_space=False, trim_offsets=False, use_regex=False)
+    return tokenizer
+
+
 def llama3_kin():
     tokenizer = byte_level(600, split_then_bytes(LLAMA3))
     state = json.loads(tokenizer.to_str())
@@ -151,17 +162,22 @@ def whitespace_kin():
         [pre_tokenizers.Whitespace(), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]), normalizers.NFD())
 
 
-def byte_fallback(metaspace):
-    """Similar to Llama-2's; `metaspace`: with that pre-tokenizer and decoder, otherwise with normalizers."""
-    letters = sorted(set("".join(corpus())) - set("\n\t\r") - set(chr(c) for c in range(0x600, 0x20000)))
+def with_byte_pieces(special, prepend_scheme, first=""):
+    """BPE within words, which include the space before them, with pieces for every byte and for 90 characters, beginning with `first`."""
+    letters = list(first) + sorted(set("".join(corpus())) - set("\n\t\r") - set(chr(c) for c in range(0x600, 0x20000)))
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=prepend_scheme)
     trainer = trainers.BpeTrainer(vocab_size=700, show_progress=False, limit_alphabet=90, initial_alphabet=letters[:90],
-                                  special_tokens=["<unk>", "<s>", "</s>"] + [f"<0x{b:02X}>" for b in range(256)])
+                                  special_tokens=special + [f"<0x{b:02X}>" for b in range(256)])
     tokenizer.train_from_iterator(corpus(), trainer)
     state = json.loads(tokenizer.to_str())
-    state["added_tokens"] = [token for token in state["added_tokens"] if token["id"] < 3]
-    tokenizer = Tokenizer.from_str(json.dumps(state))
+    state["added_tokens"] = [token for token in state["added_tokens"] if token["id"] < len(special)]
+    return Tokenizer.from_str(json.dumps(state))
+
+
+def byte_fallback(metaspace):
+    """Similar to Llama-2's; `metaspace`: with that pre-tokenizer and decoder, otherwise with normalizers."""
+    tokenizer = with_byte_pieces(["<unk>", "<s>", "</s>"], "first")
     if metaspace:
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
         tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
@@ -172,6 +188,26 @@ def byte_fallback(metaspace):
         tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(),
                                                decoders.Strip(" ", 1, 0)])
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)])
+    return tokenizer
+
+
+def gemma4_kin():
+    """Similar to Gemma 3's and 4's: no space before the text, a pre-tokenizer that finds no spaces after the normalizer, and added tokens for
+    repeated characters and parts of turns."""
+    tokenizer = with_byte_pieces(["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"], "never", "▁")
+    state = json.loads(tokenizer.to_str())
+    # Runs of spaces are merged before all others, and are added tokens as well.
+    runs = ("▁▁", "▁▁▁▁")
+    state["model"]["vocab"] |= {run: 700 + number for number, run in enumerate(runs)}
+    state["model"]["merges"] = [[run[: len(run) // 2]] * 2 for run in runs] + state["model"]["merges"]
+    tokenizer = Tokenizer.from_str(json.dumps(state))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in ("\n\n", "\n\n\n", *runs, "<table>")])
+    tokenizer.add_special_tokens(["<|turn>", "<turn|>", '<|"|>'])
+    bos = tokenizer.token_to_id("<bos>")
+    tokenizer.post_processor = processors.TemplateProcessing(single="<bos> $A", pair="<bos> $A <bos> $B", special_tokens=[("<bos>", bos)])
     return tokenizer
 
 
@@ -328,8 +364,7 @@ SPACES = "".join(rf"\s{{{n}}}(?!\S)|" for n in ("512", "256", "128", "64", "32",
 GGUF_NAMES |= {
     "deepseek-llm": [*isolated("[\r\n]", f"\\s?[{LETTERS_WITH_CASE}]+", "\\s?[!-/:-~！-／：-～‘-‟　-。]+", "\\s+$",
                                "[一-龥ࠀ-一가-퟿]+", "\\p{N}+"), BYTES],
-    "qwen35": [*isolated(CONTRACTIONS + r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|"
-                         r"\s+(?!\S)|\s+"), BYTES],
+    "qwen35": [*isolated(QWEN35), BYTES],
     # In its tokenizer.json, ByteLevel is second, so that later steps see the spelling of bytes, in which digits are ASCII. Bytes
     # spelled as numbers would be split too, which makes no difference to its vocabulary.
     "falcon": [pre_tokenizers.Punctuation("contiguous"), *isolated(r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"),
@@ -379,7 +414,8 @@ def gguf_names():
 
 def train(data):
     data.mkdir(parents=True, exist_ok=True)
-    made = {"gpt2_kin": gpt2_kin(), "qwen2_kin": qwen2_kin(), "llama3_kin": llama3_kin(), "digits_kin": digits_kin(), "falcon_kin": falcon_kin(), "whitespace_kin": whitespace_kin(),
+    made = {"gpt2_kin": gpt2_kin(), "qwen2_kin": qwen2_kin(), "qwen35_kin": qwen35_kin(), "llama3_kin": llama3_kin(),
+            "gemma4_kin": gemma4_kin(), "digits_kin": digits_kin(), "falcon_kin": falcon_kin(), "whitespace_kin": whitespace_kin(),
             "llama2_kin": byte_fallback(metaspace=False), "metaspace_kin": byte_fallback(metaspace=True),
             "unigram_kin": unigram_kin(byte_fallback=False), "unigram_bytes_kin": unigram_kin(byte_fallback=True)}
     for name, tokenizer in made.items():

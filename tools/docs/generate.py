@@ -61,6 +61,31 @@ REFUSED = [
     "| those without partial rope | `partial_rotary_factor` other than 1 | Their code ignores the key and rotates whole heads, or fails. |",
 ]
 
+# Ignored although transformers' code uses them: (model_type, key) -> the difference, instead of a row among the ignored keys.
+DIFFERENCES = {
+    ("nemotron_h", "time_step_min"): "In transformers, the minimum time step of Mamba in prompts, but not in decode, so that logits depend on how "
+    "a text is split: by up to 0.7 % for the sizes of the goldens, if time steps are initialized as usual (0.001 to 0.1) and the minimum is "
+    "0.001 as published. NVIDIA's code has no minimum, and neither do programs.",
+}
+
+# docs/add-a-family.md: the families with state in the order in which they were added: (family, name after `choose`, headers added with
+# it, new ops).
+STATE_FAMILIES = [
+    ("LFM2", "Lfm2", [], "1"),
+    ("LFM2 with experts", "Lfm2Moe", [], "-"),
+    ("Mamba 2", "Mamba2", ["Mamba.h"], "3"),
+    ("Bamba", "Bamba", [], "-"),
+    ("Granite 4", "GraniteMoeHybrid", [], "-"),
+    ("Falcon H1", "FalconH1", [], "1"),
+    ("Nemotron-H", "NemotronH", [], "-"),
+    ("Qwen3-Next", "Qwen3Next", ["Qwen3Next.h", "QwenExperts.h"], "2"),
+    ("Qwen3.5", "Qwen35Text", [], "-"),
+    ("Qwen3.5 with a vision encoder", "Qwen35", [], "-"),
+    ("Qwen3.5 with experts", "Qwen35MoeText", [], "-"),
+    ("Qwen3.5 with experts and a vision encoder", "Qwen35Moe", [], "-"),
+    ("Gemma 4", "Gemma4Text", [], "1, and four traits"),
+    ("Gemma 4 with encoders", "Gemma4", [], "-"),
+]
 
 FAMILIES = """\
 <!-- Generated from frontend/families, tests/goldens/models and their IR (tools/docs/features.py) by `ninja mica-docs`;
@@ -72,6 +97,7 @@ do not edit. -->
 - [Features](#features)
 - [Sequence length: rope scaling and windows](#sequence-length-rope-scaling-and-windows)
 - [Rejected keys](#rejected-keys)
+- [Differences from transformers](#differences-from-transformers)
 - [Ignored keys](#ignored-keys)
 - [Features in the IR](#features-in-the-ir)
 
@@ -83,6 +109,9 @@ tests/goldens/models for which the compiled program reproduces the logits within
 | model_type | description | GGUF | verified by |
 |---|---|---|---|
 {families}
+
+Not supported: `kimi_linear` (Kimi Linear), because the decay of its delta rule has a number per channel of a key
+([state.md](state.md#recurrent-states)), and encoders of images, video and sound, which are omitted or rejected.
 
 ## Features
 
@@ -109,6 +138,14 @@ implemented. The following are rejected although their meaning could be guessed:
 | model_type | rejected | reason |
 |---|---|---|
 {refused}
+
+## Differences from transformers
+
+Logits differ from those of transformers where its code uses these keys, which are ignored:
+
+| model_type | key | difference |
+|---|---|---|
+{differences}
 
 ## Ignored keys
 
@@ -254,6 +291,32 @@ def registered():
     return re.findall(r'FAMILY\("(\w+)", (\w+)\)', (ROOT / REGISTRY).read_text(encoding="utf-8"))
 
 
+def line_counts(text):
+    """The lines of config and tensors, and of GGUF files, of each family in the file `text`, by the name after `choose`: those up to the end
+    of choose`name`, and of gguf`name`, after the previous of such definitions. The sum is the whole file."""
+    definitions = list(re.finditer(r"^llvm::Expected<const Family \*> choose(\w+)\([\s\S]*?^}$|"
+                                   r"^constexpr GgufArchitecture gguf(\w+) =[\s\S]*?};$", text, re.M))
+    counts, last = {}, 0
+    for found in definitions:
+        line = text.count("\n", 0, found.end() if found is not definitions[-1] else len(text))
+        counts.setdefault(found[1] or found[2], [0, 0])[0 if found[1] else 1] += line - last
+        last = line
+    return counts
+
+
+def state_families():
+    """The table of docs/add-a-family.md."""
+    folder = ROOT / "frontend/families"
+    sources = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.iterdir()) if path.suffix in (".cpp", ".h")}
+    rows = []
+    for family, name, headers, ops in STATE_FAMILIES:
+        file = next(file for file, text in sources.items() if f"choose{name}(" in text)
+        lines, gguf = line_counts(sources[file])[name]
+        files = [f"`{file}`", *(f"`{header}` ({sources[header].count(chr(10))})" for header in headers)]
+        rows.append(f"| {family} | {', '.join(files)} | {lines} | {gguf or '-'} | {ops} |")
+    return "| family | file | config and tensors | GGUF | new ops |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
+
+
 def model_types():
     names = ", ".join(f"`{kind}`" for kind, _ in registered())
     return textwrap.fill(names, 124, break_long_words=False, break_on_hyphens=False) + "\n"
@@ -304,22 +367,27 @@ def ignored_keys(text, name, reasons):
     """The keys without effect on the family selected by choose`name` in the file `text`."""
     begin = text.index(f"choose{name}(")
     end = text.index("\n}\n", begin)
-    # A file of one model_type may describe its families before it selects one.
-    alone = len(re.findall(r"\bchoose\w+\(const FamilyEvidence", text)) == 1
-    table = re.search(r"\.ignoredKeys = (\w+)", text[:end] if alone else text[begin:end])
+    # A file of one model_type may describe its families before it selects one, a file of several ones in a function `describe`.
+    anywhere = len(re.findall(r"\bchoose\w+\(const FamilyEvidence", text)) == 1 or re.search(r"=\s+describe\(", text[begin:end])
+    table = re.search(r"\.ignoredKeys = (\w+)", text[:end] if anywhere else text[begin:end])
     return ignored_rows(text[:end], table[1], reasons) if table else []
 
 
 def families_without(sources):
-    """Lines of a table of keys that single families accept and ignore."""
+    """Lines of a table of keys that single families accept and ignore, and of one of those that transformers uses."""
     reasons = dict(re.findall(r'StringLiteral (\w+) =\s*"([^"]+)";',
                               (ROOT / "frontend/families/IrrelevantKeys.h").read_text(encoding="utf-8")))
-    kinds = {}
+    kinds, differences = {}, []
     for kind, name in registered():
         text = next(text for text in sources.values() if f"choose{name}(" in text)
         for row in ignored_keys(text, name, reasons):
-            kinds.setdefault(row, []).append(f"`{kind}`")
-    return [f"| {', '.join(found)} | `{key}` | {why} |" for (key, why), found in kinds.items()]
+            if difference := DIFFERENCES.get((kind, row[0])):
+                differences.append(f"| `{kind}` | `{row[0]}` | {difference} |")
+            else:
+                kinds.setdefault(row, []).append(f"`{kind}`")
+    if len(differences) != len(DIFFERENCES):
+        sys.exit("docs/families.md: a key of DIFFERENCES is not ignored: correct the list")
+    return [f"| {', '.join(found)} | `{key}` | {why} |" for (key, why), found in kinds.items()], differences
 
 
 def matrix(topic, has):
@@ -358,8 +426,10 @@ def families(mica):
         proven = [g for g in found if feature.name in found[g]] or sys.exit(
             f"docs/families.md: no golden's IR has the feature '{feature.name}': make one or correct its test")
         proofs.append(f"| {feature.name} | {feature.written} | {shortened(proven)} |")
+    unread, differences = families_without(sources)
     return FAMILIES.format(families="\n".join(rows), matrices="\n".join(matrix(topic, has) for topic in features.topics()),
-                           refused="\n".join(REFUSED), unread="\n".join(families_without(sources)), features="\n".join(proofs))
+                           refused="\n".join(REFUSED), differences="\n".join(differences), unread="\n".join(unread),
+                           features="\n".join(proofs))
 
 
 def main():
@@ -377,6 +447,7 @@ def main():
     pages.update({name: quoted(name, source) for name, source in QUOTES.items()})
     names, table = block_types(args.mica)
     pages["README.md"] = between("README.md", {"model types": model_types(), "types of GGUF files": names})
+    pages["docs/add-a-family.md"] = between("docs/add-a-family.md", {"families with state": state_families()})
     pages["docs/gguf.md"] = between("docs/gguf.md", {"block formats": table})
     measured = scale.load()
     pages["docs/scale.md"] = between("docs/scale.md", {"cost model": scale.passage(measured, scale.load(scale.DELAYED))})

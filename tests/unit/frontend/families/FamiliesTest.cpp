@@ -550,10 +550,14 @@ TEST(Mamba2, RefusesSizesThatDisagree) {
   auto problem = [](llvm::StringRef changes) {
     return llvm::toString(asMamba2(changes).takeError());
   };
-  EXPECT_THAT(problem(R"({"num_heads": 5})"),
-              HasSubstr("has 5 Mamba heads of size 8, expected a size of 48 in all"));
-  EXPECT_THAT(problem(R"({"n_groups": 4})"),
-              HasSubstr("has 6 Mamba heads, not a multiple of its 4 groups"));
+  EXPECT_THAT(
+      problem(R"({"num_heads": 5})"),
+      HasSubstr("has 5 Mamba heads of size 8, expected a size of 48 in all, which is \"expand\" "
+                "times \"hidden_size\"; correct \"num_heads\" or \"head_dim\" or \"expand\""));
+  EXPECT_THAT(
+      problem(R"({"n_groups": 4})"),
+      HasSubstr("has 6 Mamba heads, not a multiple of its 4 groups; correct \"num_heads\" or "
+                "\"n_groups\""));
   EXPECT_THAT(problem(R"({"conv_kernel": 33})"), HasSubstr("conv_kernel"));
   EXPECT_THAT(problem(R"({"time_step_limit": [0.001, 0.1]})"), HasSubstr("\"time_step_limit\""));
   EXPECT_THAT(problem(R"({"rms_norm": false})"), HasSubstr("\"rms_norm\""));
@@ -582,7 +586,9 @@ TEST(Bamba, HasMambaAndAttention) {
   EXPECT_EQ(all->layerTypes.size(), 1u);
   EXPECT_FALSE(all->layerTypes[0].hasAttention()) << "without any rule all layers have Mamba";
   EXPECT_THAT(llvm::toString(readAs(R"("mamba_expand": 3)").takeError()),
-              HasSubstr("has 8 Mamba heads of size 16, expected a size of 192 in all"));
+              HasSubstr("has 8 Mamba heads of size 16, expected a size of 192 in all, which is "
+                        "\"mamba_expand\" times \"hidden_size\"; correct \"mamba_n_heads\" or "
+                        "\"mamba_d_head\" or \"mamba_expand\""));
 }
 
 TEST(FalconH1, HasMambaParallelToAttention) {
@@ -609,7 +615,9 @@ TEST(FalconH1, HasMambaParallelToAttention) {
   EXPECT_EQ(model->logitMultiplier, 0.25);
   auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
   EXPECT_THAT(problem(R"("mamba_d_ssm": 120)"),
-              HasSubstr("has 8 Mamba heads of size 16, expected a size of 120 in all"));
+              HasSubstr("has 8 Mamba heads of size 16, expected a size of 120 in all, which is "
+                        "\"mamba_d_ssm\"; correct \"mamba_n_heads\" or \"mamba_d_head\" or "
+                        "\"mamba_d_ssm\""));
   EXPECT_THAT(problem(R"("mamba_d_ssm": null, "ssm_multipliers": [1.0, 2.0])"),
               HasSubstr("has 2 numbers in \"ssm_multipliers\", expected 5"));
   EXPECT_THAT(problem(R"("mamba_d_ssm": null, "mlp_multipliers": [1.0, "2"])"),
@@ -663,8 +671,10 @@ TEST(NemotronH, RefusesLayersThatItDoesNotKnow) {
               HasSubstr("has \"X\" in \"hybrid_override_pattern\", but only M, *, - and E are "
                         "supported"));
   EXPECT_THAT(problem(R"({"hybrid_override_pattern": ""})"), HasSubstr("has 0 layers"));
-  EXPECT_THAT(problem(R"({"hybrid_override_pattern": "M-", "num_hidden_layers": 3})"),
-              HasSubstr("has 2 \"hybrid_override_pattern\" for 3 layers"));
+  EXPECT_THAT(
+      problem(R"({"hybrid_override_pattern": "M-", "num_hidden_layers": 3})"),
+      HasSubstr("has 2 letters in \"hybrid_override_pattern\" for 3 layers; list one for each "
+                "layer"));
   EXPECT_THAT(problem(R"({"layers_block_type": ["mamba", "conv"]})"),
               HasSubstr("has the layer type \"conv\" in \"layers_block_type\", only "
                         "full_attention, attention, linear_attention, mamba, mlp and moe are"));
@@ -700,9 +710,10 @@ TEST(GraniteMoeHybrid, HasASharedNetworkAndPerhapsExperts) {
   auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
   EXPECT_THAT(problem(R"("num_experts_per_tok": 0)"),
               HasSubstr("chooses 0 experts per token of 8"));
-  EXPECT_THAT(problem(R"("position_embedding_type": "alibi")"),
-              HasSubstr("has the position_embedding_type \"alibi\", only rope and nope are "
-                        "supported"));
+  EXPECT_THAT(
+      problem(R"("position_embedding_type": "alibi")"),
+      HasSubstr("has \"position_embedding_type\": \"alibi\", only \"rope\" and \"nope\" are "
+                "supported"));
   auto other = asFamily("granitemoehybrid", "GraniteMoeHybridForCausalLM",
                         (mambaSizes + llvm::Twine(R"("layer_types": [
                             "mamba", "conv", "mamba", "mamba", "mamba"])"))
@@ -749,7 +760,8 @@ TEST(Qwen3Next, HasDeltaNetsAndGatedAttention) {
   auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
   EXPECT_THAT(
       llvm::toString(readAs("", 3).takeError()),
-      HasSubstr("has 4 value heads of linear attention, not a multiple of its 3 key heads"));
+      HasSubstr("has 4 value heads of linear attention, not a multiple of its 3 key heads; correct "
+                "\"linear_num_value_heads\" or \"linear_num_key_heads\""));
   EXPECT_THAT(problem(R"("full_attention_interval": 0)"), HasSubstr("full_attention_interval"));
   EXPECT_THAT(problem(R"("linear_conv_kernel_dim": 33)"), HasSubstr("linear_conv_kernel_dim"));
   EXPECT_THAT(problem(R"("layer_types": ["mamba", "mamba", "mamba", "mamba", "mamba"])"),

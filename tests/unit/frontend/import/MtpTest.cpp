@@ -17,7 +17,8 @@ using testing::HasSubstr;
 
 namespace {
 
-const std::string goldens = MICA_SOURCE_DIR "/tests/goldens/mtp/", golden = goldens + "qwen3-5";
+constexpr const char *goldens = MICA_SOURCE_DIR "/tests/goldens/mtp/";
+constexpr const char *golden = MICA_SOURCE_DIR "/tests/goldens/mtp/qwen3-5";
 
 interp::Value indices(MLIRContext &context, const std::vector<int64_t> &values) {
   interp::Tensor tensor =
@@ -103,8 +104,17 @@ interp::Tensor rowsOf(const interp::Tensor &all, size_t first, size_t count, int
   return rows;
 }
 
+/// The names of all goldens.
+std::vector<std::string> names() {
+  std::vector<std::string> found;
+  for (const auto &entry : std::filesystem::directory_iterator(goldens))
+    found.push_back(entry.path().filename().string());
+  llvm::sort(found);
+  return found;
+}
+
 /// A checkpoint with a head.
-class MtpHeads : public testing::TestWithParam<const char *> {
+class MtpHeads : public testing::TestWithParam<std::string> {
 protected:
   std::string folder = goldens + GetParam();
   Golden expected{folder};
@@ -155,14 +165,11 @@ TEST_P(MtpHeads, LeaveTheModelAsItIs) {
             llvm::cantFail(logitsOf(without, expected.prompt, expected.prompt.size())));
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, MtpHeads,
-                         testing::Values("qwen3-5", "qwen3-5-moe", "qwen3-next", "qwen3-5-vision",
-                                         "qwen3-5-moe-vision", "qwen3-5-moe-vision-separate"),
-                         [](const auto &test) {
-                           std::string name = test.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Families, MtpHeads, testing::ValuesIn(names()), [](const auto &test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
 
 std::string problemOf(const std::string &path) {
   MLIRContext context;
@@ -176,7 +183,7 @@ TEST(Mtp, RefusesFurtherTensorsOfAHead) {
     for (const TensorInfo &tensor : weights.tensors())
       tensors.push_back({tensor.name, {tensor.shape.begin(), tensor.shape.end()}});
     TestFolder folder;
-    std::filesystem::copy(golden + "/config.json", folder.path("config.json"));
+    std::filesystem::copy(std::string(golden) + "/config.json", folder.path("config.json"));
     folder.write("model.safetensors", safetensors(tensors));
     EXPECT_THAT(problemOf(folder.path()),
                 HasSubstr("tensor \"" + std::string(name) +
@@ -184,6 +191,56 @@ TEST(Mtp, RefusesFurtherTensorsOfAHead) {
                           "head, which has one layer and uses the model's embeddings; leave "
                           "--keep-mtp out"));
   }
+}
+
+/// Also without weights.
+TEST(Mtp, ReadsTheKeysOfTheHead) {
+  TestFolder folder;
+  auto write = [&](llvm::StringRef name, llvm::StringRef part, llvm::json::Value layers,
+                   llvm::json::Value embeddings) {
+    auto config = llvm::cantFail(readJsonObject(goldens + name.str() + "/config.json"));
+    llvm::json::Object &keys = part.empty() ? config : *config.getObject(part);
+    keys["mtp_num_hidden_layers"] = std::move(layers);
+    keys["mtp_use_dedicated_embeddings"] = std::move(embeddings);
+    folder.write("config.json", llvm::formatv("{0}", llvm::json::Value(std::move(config))));
+  };
+  auto read = [&](MtpHead mtp) {
+    auto context = std::make_unique<MLIRContext>();
+    auto model = readModel(*context, folder.path(), WeightsNeeded::No, mtp);
+    if (!model)
+      return messageOf(std::move(model));
+    std::string keys;
+    for (const IgnoredKey &key : model->ignoredKeys)
+      if (llvm::StringRef(key.key).contains("mtp_"))
+        keys += key.key + " " + key.reason + "\n";
+    return keys;
+  };
+  write("qwen3-5", "", 2, false);
+  constexpr const char *reason =
+      " describes the multi-token prediction (MTP) head, see --keep-mtp\n";
+  EXPECT_EQ(read(MtpHead::LeftOut), "mtp_num_hidden_layers" + std::string(reason) +
+                                        "mtp_use_dedicated_embeddings" + reason);
+  EXPECT_THAT(read(MtpHead::Kept),
+              HasSubstr("config.json: --keep-mtp: has \"mtp_num_hidden_layers\": 2, expected 1: a "
+                        "multi-token prediction (MTP) head of one layer that uses the model's "
+                        "embeddings; leave --keep-mtp out"));
+  write("qwen3-5-vision", "text_config", 1, true);
+  EXPECT_THAT(read(MtpHead::Kept),
+              HasSubstr("--keep-mtp: has \"text_config.mtp_use_dedicated_embeddings\": true, "
+                        "expected false"));
+  write("qwen3-5", "", 1, false);
+  EXPECT_EQ(read(MtpHead::Kept), "") << "they are not ignored";
+}
+
+/// Names of ignored tensors of a head refer to the option.
+TEST(Mtp, TensorsOfAHeadThatIsLeftOutNameTheOption) {
+  MLIRContext context;
+  auto model = llvm::cantFail(readModel(context, golden));
+  auto found = llvm::find_if(model.ignoredTensors, [](const IgnoredTensor &tensor) {
+    return tensor.name == "mtp.fc.weight";
+  });
+  ASSERT_NE(found, model.ignoredTensors.end());
+  EXPECT_EQ(found->reason, "is for multi-token prediction (MTP), see --keep-mtp");
 }
 
 TEST(Mtp, RefusesOtherModels) {

@@ -26,10 +26,11 @@ class GgufVocabulary {
 public:
   explicit GgufVocabulary(const TokenizerTable &table) : table(table) {}
 
+  /// `pre` is the name of the pre-tokenizer, or "gemma4" for a model of that name.
   GgufWriter write(const std::string &pre) const {
     GgufWriter file;
-    bool byLevel = table.flags & ModelFlags::byteLevel;
-    file.string("tokenizer.ggml.model", byLevel ? "gpt2" : "llama");
+    bool byLevel = table.flags & ModelFlags::byteLevel, isGemma = pre == "gemma4";
+    file.string("tokenizer.ggml.model", byLevel ? "gpt2" : isGemma ? pre : "llama");
     std::vector<std::string> tokens;
     std::vector<int32_t> types;
     std::vector<float> scores;
@@ -40,15 +41,18 @@ public:
     }
     file.strings("tokenizer.ggml.tokens", tokens);
     file.list<int32_t>("tokenizer.ggml.token_type", GgufKind::I32, types);
-    if (byLevel) {
+    if (byLevel)
       file.string("tokenizer.ggml.pre", pre);
+    else
+      file.u32("tokenizer.ggml.unknown_token_id", table.unknownId);
+    if (byLevel || isGemma) {
       std::vector<std::string> merges;
+      merges.reserve(table.merges.size());
       for (const TokenizerTable::Merge &merge : table.merges)
         merges.push_back(tokens[merge.left] + " " + tokens[merge.right]);
       file.strings("tokenizer.ggml.merges", merges);
     } else {
       file.list<float>("tokenizer.ggml.scores", GgufKind::F32, scores);
-      file.u32("tokenizer.ggml.unknown_token_id", table.unknownId);
     }
     for (const TokenizerTable::PreTokenizerStep &step : table.preTokenizer)
       if (step.kind == PreTokenizerKind::PrefixSpace)
@@ -187,7 +191,9 @@ std::string nameOfCase(const testing::TestParamInfo<Case> &info) { return info.p
 
 INSTANTIATE_TEST_SUITE_P(Small, GgufTokenizer,
                          testing::Values(Case{"gpt2_kin", "gpt-2"}, Case{"qwen2_kin", "qwen2"},
-                                         Case{"llama3_kin", "llama-bpe"}, Case{"sp_bpe", ""}),
+                                         Case{"qwen35_kin", "qwen35"},
+                                         Case{"llama3_kin", "llama-bpe"},
+                                         Case{"gemma4_kin", "gemma4"}, Case{"sp_bpe", ""}),
                          nameOfCase);
 INSTANTIATE_TEST_SUITE_P(Published, GgufTokenizer,
                          testing::Values(Case{"gpt2", "gpt-2"}, Case{"qwen2", "qwen2"},

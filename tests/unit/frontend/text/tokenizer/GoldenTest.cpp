@@ -139,12 +139,12 @@ TEST_P(GoldenTest, StreamedPiecesAreWholeCharactersAndLoseNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Small, GoldenTest,
-                         testing::Values("gpt2_kin", "qwen2_kin", "llama3_kin", "digits_kin",
-                                         "falcon_kin", "whitespace_kin", "llama2_kin",
-                                         "metaspace_kin", "unigram_kin", "unigram_bytes_kin",
-                                         "precompiled_kin", "sp_bpe", "sp_unigram",
-                                         "sp_unigram_bytes", "sp_unigram_runs", "sp_bpe_suffix",
-                                         "qwen_tiktoken", "cl100k_base_tiktoken",
+                         testing::Values("gpt2_kin", "qwen2_kin", "qwen35_kin", "llama3_kin",
+                                         "gemma4_kin", "digits_kin", "falcon_kin", "whitespace_kin",
+                                         "llama2_kin", "metaspace_kin", "unigram_kin",
+                                         "unigram_bytes_kin", "precompiled_kin", "sp_bpe",
+                                         "sp_unigram", "sp_unigram_bytes", "sp_unigram_runs",
+                                         "sp_bpe_suffix", "qwen_tiktoken", "cl100k_base_tiktoken",
                                          "o200k_base_tiktoken"),
                          [](const auto &info) { return std::string(info.param); });
 INSTANTIATE_TEST_SUITE_P(Published, GoldenTest,
