@@ -11,9 +11,9 @@ in which everything is measured once, in alternating order:
   needs root). A link between these is `cable`, optionally followed by a limit of its rate (`cable 10gbit`) and by a latency that is added
   to each exchange (`cable +50us`): Linux may lack netem, so MpiDelay.c adds it;
 - exchanges: the time of one gather of 16 KiB, and of the exchanges of a layer if columns are partitioned (four gathers) or every second
-  matmul is partitioned along K (two reductions), for one row (decode) and 512 (prefill), between two and four ranks: by the exchange that
-  programs use, and by MPI_Allgather and MPI_Allreduce. The exchange of programs only gathers; it reduces by gathering the rows of all ranks
-  and adding them in the order of ranks, so that the sums of all ranks and runs are equal.
+  matmul is partitioned along K (two reductions), for one row (decode), 32 (concurrent sequences) and 512 (prefill), between two and four
+  ranks: by the exchange that programs use, and by MPI_Allgather and MPI_Allreduce. The exchange of programs only gathers; it reduces by
+  gathering the rows of all ranks and adding them in the order of ranks, so that the sums of all ranks and runs are equal.
 
 At least two processors are required. Ranks of a program yield if they are more than the processors; MPI's functions poll and then take
 time slices of the scheduler, so they are measured with as many ranks as processors at most.
@@ -194,8 +194,8 @@ def exchanges(shape):
     for kind, title in (("gather", "four gathers"), ("reduce", "two reductions")):
         for weights in ("bf16", "int8") if kind == "gather" else ("bf16",):
             words = f"{title}, {'bf16 and f32' if weights == 'bf16' else 'f32'}" if kind == "gather" else f"{title}, f32"
-            yield words, layer(shape, weights, 1, kind), 200
-            yield f"{words}, 512 rows", layer(shape, weights, 512, kind), 10
+            for rows, repeat in ((1, 200), (32, 50), (512, 10)):
+                yield words + (f", {rows} rows" if rows > 1 else ""), layer(shape, weights, rows, kind), repeat
 
 
 def measure_exchanges(shape, tools, args):

@@ -101,6 +101,8 @@ class Measure(unittest.TestCase):
         gathers = next(each for each in result["exchanges"] if each["exchange"] == "four gathers, bf16 and f32")
         self.assertEqual((gathers["latencies"], gathers["bytes"]), (4, 2 * 2048 + 4 * 2048 + 2 * 8192 + 4 * 2048))
         self.assertEqual(gathers["median_us"]["median"], 8)
+        many = next(each for each in result["exchanges"] if each["exchange"] == "four gathers, bf16 and f32, 32 rows")
+        self.assertEqual((many["bytes"], many["repeat"]), (32 * gathers["bytes"], 50))
         self.assertEqual((gathers["link"], gathers["ranks"], gathers["repeat"]), ("shared memory", 2, 200))
         self.assertIn("| two reductions, f32 | 16384 | cable 1gbit | Mica, openmpi | 20.0 (20.0 - 20.0) | 40.0 (40.0 - 40.0) |", text)
         self.assertIn("| one gather of 16 KiB | 16384 | cable | mpich | 5.0 (5.0 - 5.0) | 10.0 (10.0 - 10.0) |", text)
