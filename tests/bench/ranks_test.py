@@ -84,6 +84,10 @@ class Measure(unittest.TestCase):
     def test_ratios_and_goals(self):
         result, text = self.measure()
         self.assertEqual(len(result["speeds"]), 2 * (1 + 1 + 2 + 2), "two tests of one process and five ways to start ranks")
+        goals = {(each["link"], each["test"]): each["goal"] for each in result["speeds"]}
+        self.assertEqual([goals[key] for key in (("shared memory", "prefill"), ("cable", "decode"), ("cable", "prefill"), ("one process", "decode"))],
+                         [0.93, 0.85, None, None])
+        self.assertEqual([each["goal"] for each in result["memory"]], [None, 0.55, 0.55])
         ratios = {"one process": 1, "shared memory": 27 / 30, "cable": 26 / 30, "cable 10gbit": 25.5 / 30, "cable 1gbit": 24 / 30}
         for each in result["speeds"]:
             self.assertEqual(each["ratio"]["median"], ratios[each["link"]])
