@@ -168,7 +168,11 @@ class Measure(unittest.TestCase):
         self.assertIn("| bf16 | 512 tokens | shared memory | openmpi | 27.0 (27.0 - 27.0) | 0.90 (0.90 - 0.90) | 0.93: missed |", text)
         self.assertIn("| bf16 | decode | cable | mpich | 26.0 (26.0 - 26.0) | 0.87 (0.87 - 0.87) | 0.85: reached |", text)
         self.assertIn("| bf16 | openmpi | 150, 120 | 0.50 | 0.55: reached |", text)
-        self.assertIn("Fake (family 1), 4 processors, Linux 6.0, openmpi 4.9, mpich 4.9; medians of 2 rounds", " ".join(text.split()))
+        words = " ".join(text.split())
+        self.assertIn("Goals missed: 2 of 7: decode in bf16 with the link shared memory, openmpi (0.90, at least 0.93); prefill in bf16 with "
+                      "the link shared memory, openmpi (0.90, at least 0.93).", words)
+        self.assertNotIn("Not measured", words)
+        self.assertIn("Fake (family 1), 4 processors, Linux 6.0, openmpi 4.9, mpich 4.9; medians of 2 rounds", words)
         root = ET.fromstring(scale_page.picture(merged))
         marks = [each[0].text for each in root.iter("{http://www.w3.org/2000/svg}g")]
         self.assertIn("bf16, 10 Gb/s, two ranks: 25.5 tokens/s", marks)
@@ -197,7 +201,8 @@ class Measure(unittest.TestCase):
         speeds, exchanges = (self.measure("--parts", part)[0] for part in ("speeds", "exchanges"))
         text = scale_page.passage(scale_page.merged([speeds, exchanges]))
         self.assertIn("| bf16 | shared memory | 27.0 (27.0 - 27.0) | 0.90 (0.90 - 0.90) | 0.93: missed | 1.00 | 1.00 |", text)
-        self.assertEqual(text.count("Measured with `ranks_test.py"), 2)
+        self.assertEqual(text.count("Measured with `"), 2)
+        self.assertIn("Not measured: memory of processes.", " ".join(text.split()))
 
     def test_the_page_has_added_latencies(self):
         result, _ = self.measure("--links", "cable,cable +20us", "--ranks", "2")

@@ -170,7 +170,7 @@ def model_us(each):
 
 
 def exchange_cell(by, link, mpi, kinds):
-    """Microseconds of these kinds. Mica's exchange through shared memory was measured once for all implementations."""
+    """Microseconds by these kinds. Mica's exchange through shared memory was measured once for all implementations."""
     ours = by.get((link, "mica", mpi)) or (link == "shared memory" and next((by[key] for key in by if key[:2] == (link, "mica")), None))
     theirs = by.get((link, "mpi", mpi))
     if not ours and not theirs:
@@ -218,6 +218,22 @@ def memory_passage(result):
             table(["weights", "ranks", "MB", "largest / one process", "goal, at most"], rows), ""] if rows else []
 
 
+def goals_passage(result):
+    """The goals that were missed, and what has none because it was not measured."""
+    judged = [(each["ratio"]["median"] >= each["goal"], f"{'prefill' if each['test'] == 'prefill' else 'decode'} in {each['weights']} with the link "
+               f"{LINES[each['link']]}, {each['mpi']} ({decimals(each['ratio']['median'])}, at least {each['goal']})")
+              for each in result["speeds"] if each.get("goal") and each["ratio"]]
+    judged += [(each["ratio"] <= each["goal"], f"memory in {each['weights']}, {each['mpi']} ({decimals(each['ratio'])}, at most {each['goal']})")
+               for each in result["memory"] if each.get("goal") and each["ratio"] is not None]
+    judged += [(each["median_us"]["median"] <= each["goal"], f"{each['exchange']} ({number(each['median_us']['median'])} us, at most {each['goal']})")
+               for each in result["exchanges"] if each.get("goal") and each["median_us"]]
+    missed = [text for reached, text in judged if not reached]
+    found = {each["mpi"] for part in ("speeds", "exchanges", "memory") for each in result[part] if each["mpi"]}
+    absent = [name for name in ("openmpi", "mpich") if name not in found] + ["memory of processes"] * (not result["memory"])
+    return [paragraph(f"Goals missed: {len(missed)} of {len(judged)}" + (": " if missed else "") + "; ".join(missed) + "."
+                      + (f" Not measured: {', '.join(absent)}." if absent else "")), ""]
+
+
 def origin(result):
     """How everything was measured."""
     texts = []
@@ -261,7 +277,7 @@ def check(result):
                   table(["weights", "link", "tokens/s", "ratio", "goal, at least", "by measured exchanges", "by the model"], decode_rows(result)), "",
                   "The same for a prompt, and for other implementations of MPI:", "",
                   table(["weights", "test", "link", "MPI", "tokens/s", "ratio", "goal, at least"], others), ""]
-    return lines + exchange_passage(result) + memory_passage(result)
+    return lines + exchange_passage(result) + memory_passage(result) + goals_passage(result)
 
 
 def passage(result, delayed=None):
