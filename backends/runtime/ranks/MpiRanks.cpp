@@ -83,7 +83,7 @@ void tellMpirunToAbort() {
     return;
   // It does not read messages of ranks any more.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  dprintf(std::atoi(connection), "cmd=abort exitcode=1\n");
+  dprintf(static_cast<int>(std::strtol(connection, nullptr, 10)), "cmd=abort exitcode=1\n");
 }
 
 /// Whether a process is mpirun of OpenMPI or its helper on a host, by its name.
@@ -160,7 +160,7 @@ Result<std::unique_ptr<MpiRanks>> MpiRanks::start() {
   Deadline deadline(startSeconds, EXIT_FAILURE);
   isMpiStarted = true;
   std::unique_ptr<MpiRanks> ranks(new MpiRanks(*mpi));
-  ranks->self = *rankFromEnvironment();
+  ranks->self = rankFromEnvironment().value_or(0);
   if (Status started = ranks->check(mpi->start(&ranks->self, &ranks->count)); !started)
     return started.error();
   void *memory = nullptr;
