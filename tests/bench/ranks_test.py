@@ -317,6 +317,12 @@ class Exchanges(unittest.TestCase):
             self.assertEqual([each["exchange"] for each in results], ["gather:4096,8192", "reduce:64"])
             for arguments in ((), ("3",), ("0", "gather:4"), ("1", "gather:"), ("1", "scatter:4"), ("1", "gather:0"), ("1", "reduce:6")):
                 self.assertNotEqual(run(*arguments).returncode, 0, arguments)
+            # It does not leave MPI_Finalize.
+            paused = folder + "/paused.so"
+            subprocess.run(["cc", "-shared", "-fPIC", ROOT / "tests/e2e/PausedRank.c", "-o", paused], check=True)
+            done = subprocess.run([program, "3", "gather:4096"], capture_output=True, text=True, check=True, timeout=60,
+                                  env={**os.environ, "LD_PRELOAD": paused, "MICA_TEST_PAUSE": "shutdown", "PMI_RANK": "0"})
+            self.assertEqual(json.loads(done.stdout)["exchange"], "gather:4096")
             place = pathlib.Path(folder)
             ranks.build_delays(place, mock.Mock(mpi=["openmpi"], links=["cable +3000us"]))
             env = {**os.environ, "LD_PRELOAD": str(ranks.delay_of(place, "openmpi")), "MICA_DELAY_US": "3000"}
