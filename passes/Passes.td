@@ -294,7 +294,8 @@ def Shard : Pass<"mica-shard", "::mlir::ModuleOp"> {
       `mica.moe_experts` becomes `mica.moe_gate_up` and `mica.moe_down`, because the inner activations are gathered in
       between. As without ranks, gate and up of an expert become one weight afterwards (`mica-fuse-gated-linear`).
     - Tables are partitioned by rows, as lm_head is, so that a table that is also lm_head's matrix is stored once.
-    - Routers, norms of rows, and heads of which there is only one are replicated on all ranks.
+    - Routers, norms of rows, heads of which there is only one, and matrices that are composed of several tensors (of
+      Qwen3-Next) are replicated on all ranks.
 
     The pass fails at an op without a rule, and if heads cannot be distributed. It must run before weights are merged;
     `mica-to-fused=ranks=2` runs it after `mica-fold-repeat-kv`. With one rank it changes nothing.

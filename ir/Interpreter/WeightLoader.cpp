@@ -195,8 +195,8 @@ static llvm::Error partitionSources(WeightOp op, int64_t rank, SmallVectorImpl<T
   axis -= op.getCompose() == Compose::Stack;
   for (Tensor &source : sources) {
     if (axis >= static_cast<int64_t>(source.shape.size()))
-      return opError(op, "@" + op.getSymName() + ": a source of rank " +
-                             Twine(source.shape.size()) + " has no axis " + Twine(axis));
+      return opError(op, "@" + op.getSymName() + ": a source with " + Twine(source.shape.size()) +
+                             " axes has no axis " + Twine(axis));
     source = source.part(axis, part, parts);
   }
   return llvm::Error::success();

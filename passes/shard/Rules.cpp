@@ -85,11 +85,14 @@ static Partition partitionOfColumns(Value columns, Sharder &sharder) {
                                                          : Partition{sharder.ranks, 1};
 }
 
-/// Some columns of the product: rows of the weight, elements of the bias.
+/// Some columns of the product: rows of the weight, elements of the bias. All of them if the weight
+/// is composed of several tensors.
 static LogicalResult partitionProduct(Operation *op, OpOperand &x, Value weight, Value bias,
                                       Sharder &sharder) {
   Value result = op->getResult(0);
-  Partition partition = partitionOfColumns(result, sharder), ofRows{partition.parts, 0};
+  Partition partition =
+      sharder.isComposed(weight) ? Partition() : partitionOfColumns(result, sharder);
+  Partition ofRows{partition.parts, 0};
   if (failed(sharder.needWhole(x)) || failed(sharder.needPart(weight, ofRows, op)) ||
       failed(sharder.needPart(bias, ofRows, op)))
     return failure();

@@ -32,28 +32,35 @@ LogicalResult Sharder::partitionFunction(func::FuncOp function) {
 
 /// The numbers of ranks, at least 2, that the heads of a model allow.
 static SmallVector<int64_t> ranksOfHeads(ModuleOp module) {
-  // Several ranks may have the same head, but not the same state.
-  SmallVector<int64_t> heads, ofStates;
+  // Several ranks may have the same head of keys and values, but not the same state, and not the
+  // same query head, whose result is gathered with the others.
+  SmallVector<int64_t> heads, undivided;
   module.walk([&](Operation *op) {
     llvm::TypeSwitch<Operation *>(op)
         .Case([&](SplitHeadsOp split) { heads.push_back(split.getType().getDimSize(1)); })
         .Case<KvReadOp, RepeatKvOp>(
             [&](auto read) { heads.push_back(read.getType().getDimSize(2)); })
+        .Case([&](AttentionOp attention) {
+          // All ranks compute a single one.
+          if (int64_t queries = cast<RankedTensorType>(attention.getQ().getType()).getDimSize(1);
+              queries != 1)
+            undivided.push_back(queries);
+        })
         .Case([&](LinearAttentionOp attention) {
-          ofStates.push_back(attention.getState().getType().getHeads());
+          undivided.push_back(attention.getState().getType().getHeads());
           if (int64_t keys = cast<RankedTensorType>(attention.getK().getType()).getDimSize(1);
               keys != 1)
-            ofStates.push_back(keys);
+            undivided.push_back(keys);
         });
   });
   int64_t most = 1;
-  for (int64_t count : llvm::concat<int64_t>(heads, ofStates))
+  for (int64_t count : llvm::concat<int64_t>(heads, undivided))
     most = std::max(most, count);
   SmallVector<int64_t> possible;
   for (int64_t ranks = 2; ranks <= std::min(most, kMaxRanks); ++ranks)
     if (llvm::all_of(heads,
                      [&](int64_t count) { return partsOfHeads(count, ranks).has_value(); }) &&
-        llvm::all_of(ofStates, [&](int64_t count) { return count % ranks == 0; }))
+        llvm::all_of(undivided, [&](int64_t count) { return count % ranks == 0; }))
       possible.push_back(ranks);
   return possible;
 }

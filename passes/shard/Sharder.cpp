@@ -15,8 +15,9 @@ LogicalResult Sharder::refuseHeads(Operation *op, const Twine &reason) const {
   std::string words;
   for (auto [i, count] : llvm::enumerate(possibleRanks))
     words += (i == 0 ? "" : i + 1 == possibleRanks.size() ? " or " : ", ") + std::to_string(count);
-  return refuse(op, reason + "; the heads of the model can be divided among " +
-                        (words.empty() ? "no number of" : words) + " ranks");
+  return refuse(op, reason + (possibleRanks.empty()
+                                  ? "; no number of ranks is possible"
+                                  : "; the heads of the model allow " + words + " ranks"));
 }
 
 static RankedTensorType withExtent(RankedTensorType type, int64_t axis, int64_t extent) {
@@ -41,7 +42,10 @@ LogicalResult Sharder::needWhole(OpOperand &operand) {
     return success();
   auto type = cast<RankedTensorType>(value.getType());
   const auto &[partition, extent] = known->second;
-  if (partition.parts != ranks || partition.axis != type.getRank() - 1)
+  if (partition.parts != ranks)
+    return refuseHeads(operand.getOwner(),
+                       "it needs all heads, of which several ranks have the same");
+  if (partition.axis != type.getRank() - 1)
     return refuse(operand.getOwner(), "it needs all heads, of which each rank has some");
   Value &whole = gathered[value];
   if (!whole) {
@@ -84,6 +88,17 @@ LogicalResult Sharder::needPart(Value weight, Partition partition, Operation *op
                          shard ? Attribute(shard) : StringAttr::get(op->getContext(), "all"), op);
 }
 
+static bool isComposedOfSeveral(WeightOp weight) {
+  return weight.getSourceList().size() > 1 && weight.getCompose() != Compose::Stack;
+}
+
+bool Sharder::isComposed(Value weight) {
+  return llvm::any_of(weights.sameAs(weight), [&](Value same) {
+    WeightOp symbol = weights.symbolOf(same);
+    return symbol && isComposedOfSeveral(symbol);
+  });
+}
+
 /// Weights get the types of their parts, and say which these are.
 LogicalResult Sharder::partitionWeights() {
   llvm::MapVector<Operation *, ShardAttr> symbols;
@@ -93,7 +108,7 @@ LogicalResult Sharder::partitionWeights() {
         symbols[weight] = shard;
   for (auto [op, shard] : symbols) {
     auto weight = cast<WeightOp>(op);
-    if (weight.getSourceList().size() > 1 && weight.getCompose() != Compose::Stack)
+    if (isComposedOfSeveral(weight))
       return refuse(weight,
                     "it is composed of several tensors, whose parts do not form a part of it");
     if (weight.getTensorType().getEncoding())

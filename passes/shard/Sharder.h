@@ -41,6 +41,8 @@ public:
   /// The same of numbers of heads: also reports which numbers of ranks all of them allow.
   llvm::LogicalResult refuseHeads(mlir::Operation *op, const llvm::Twine &reason) const;
   Partition partitionOf(mlir::Value value) const { return partitions.lookup(value).partition; }
+  /// Whether a weight is composed of several tensors, whose parts do not form a part of it.
+  bool isComposed(mlir::Value weight);
   /// States how ranks have `result`, whose type so far is that of the whole.
   void setPartition(mlir::Value result, Partition partition);
   /// Requires that an op has all of an operand: gathers it where it is partitioned.

@@ -1,4 +1,5 @@
-/* Preloaded into ranks, whose exchanges by MPI then take MICA_DELAY_US microseconds longer, as over a link with this latency. Built by ranks.py
+/* Preloaded into ranks, whose exchanges by MPI then take MICA_DELAY_US microseconds longer, as those of two ranks over a link with this latency
+ * (with more ranks, a collective sends several messages one after the other, which would take longer each). Built by ranks.py
  * with the compiler of each implementation. Exchanges through shared memory are not delayed. */
 #include <mpi.h>
 #include <stdlib.h>

@@ -1,20 +1,22 @@
 #!/usr/bin/python3
 """Measures programs for several ranks, and the exchanges between ranks.
 
-    ranks.py OUT --mica MICA [--shape NAME] [--weights bf16,int8,int4] [--links LINK,...] [--rounds 7] [--json FILE]
+    ranks.py OUT [--mica MICA] [--shape NAME] [--weights bf16,int8,int4] [--links LINK,...] [--rounds 7] [--json FILE]
 
-OUT is a folder for the programs, which `shapes.py` describes; existing ones are not created again. Measured, with medians over rounds in
-which everything is measured once, in alternating order:
+OUT is a folder for the programs, which `shapes.py` describes; existing ones are not created again. Measured are, with medians over rounds
+in which everything is measured once, in alternating order:
 
-- memory: the largest size of each process, of two ranks and of one process;
+- memory: the peak resident size of each process, of two ranks and of one process, measured once;
 - speeds: two ranks of one thread each against one process with two threads, on one machine and on two (tools/scale/two-machines.sh, which
-  needs root). A link between these is `cable`, followed by a limit of its rate (`cable 10gbit`) and by a latency that is added to each
-  exchange (`cable +50us`): Linux may lack netem, so MpiDelay.c adds it;
+  needs root). A link between these is `cable`, optionally followed by a limit of its rate (`cable 10gbit`) and by a latency that is added
+  to each exchange (`cable +50us`): Linux may lack netem, so MpiDelay.c adds it;
 - exchanges: the time of one gather of 16 KiB, and of the exchanges of a layer if columns are partitioned (four gathers) or every second
-  matmul is partitioned along K (two reductions), for one row (decode) and 512 (prefill), between two and four ranks: by the exchange that
-  programs use, and by MPI_Allgather and MPI_Allreduce.
+  matmul is partitioned along K (two reductions), for one row (decode), 32 (concurrent sequences) and 512 (prefill), between two and four
+  ranks: by the exchange that programs use, and by MPI_Allgather and MPI_Allreduce. The exchange of programs only gathers; it reduces by
+  gathering the rows of all ranks and adding them in the order of ranks, so that the sums of all ranks and runs are equal.
 
-The processors must not be fewer than two. Four ranks on fewer than four processors wait for each other's turns.
+At least two processors are required. Ranks of a program yield if they are more than the processors; MPI's functions poll and then take
+time slices of the scheduler, so they are measured with as many ranks as processors at most.
 """
 
 import argparse
@@ -56,8 +58,8 @@ GOALS = {"shared memory": {"bf16": 0.93, "int8": 0.93, "int4": 0.93, "prefill": 
          "cable": {"bf16": 0.85, "int8": 0.85, "int4": 0.75}}
 
 
-def starter(link, mpi, ranks, folder):
-    """The command that starts ranks on a link; `folder` has what build_delays makes."""
+def starter(link, mpi, ranks, folder=None):
+    """The command that starts ranks on a link; `folder` has what build_delays makes, which links with a latency need."""
     if link == "shared memory":
         flags = ["--allow-run-as-root", "--bind-to", "none", "--oversubscribe"] if mpi == "openmpi" else []
         return [f"mpirun.{mpi}", *flags, "-n", str(ranks)]
@@ -68,6 +70,13 @@ def starter(link, mpi, ranks, folder):
 
 def delay_of(folder, mpi):
     return folder / f"delay-{mpi}.so"
+
+
+def version(mpi):
+    """The first line that has a version, of an implementation's mpirun."""
+    said = subprocess.run([f"mpirun.{mpi}", "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"[0-9]+\.[0-9]+[.0-9a-z]*", said)
+    return found.group() if found else "unknown"
 
 
 def build_delays(folder, args):
@@ -127,11 +136,11 @@ def alternate(contenders, rounds, turn):
 def measure_memory(weights, one, two, args):
     """The sizes of processes that decode, VmHWM of Linux, which includes what MPI needs."""
     sizes = {}
-    for name, start, program, threads in ((ONE, [], one, 2), *((mpi, starter("shared memory", mpi, 2, None), two, 1) for mpi in args.mpi)):
+    for name, start, program, threads in ((ONE, [], one, 2), *((mpi, starter("shared memory", mpi, 2), two, 1) for mpi in args.mpi)):
         engine = Ranks(start, program, threads, args.timeout)
         sizes[name] = peaks_of(engine.command(engines.Test("memory", "", gen=32, depth=512)), program, args.timeout)
         compare.say(f"{weights}, memory, {name}: {', '.join(f'{size / 1e6:.0f} MB' for size in sizes[name]) or 'failed'}")
-        yield {"weights": weights, "mpi": "" if name == ONE else name, "bytes": sizes[name],
+        yield {"weights": weights, "mpi": "" if name == ONE else name, "bytes": sizes[name], "goal": None if name == ONE else MEMORY_GOAL,
                "ratio": max(sizes[name]) / max(sizes[ONE]) if sizes[name] and sizes[ONE] else None}
 
 
@@ -167,7 +176,8 @@ def measure_speeds(weights, one, two, args, folder):
             name = f"{link}, {mpi}" if link else ONE
             yield {"weights": weights, "test": test.key, "link": link or ONE, "mpi": mpi,
                    "tokens_per_s": report.spread(speeds[name].values()),
-                   "ratio": report.pairwise(speeds[name], speeds[ONE]), "trouble": row.trouble.get(name), "load": begun.report(),
+                   "ratio": report.pairwise(speeds[name], speeds[ONE]), "goal": goal_of(link, weights, test.key),
+                   "trouble": row.trouble.get(name), "load": begun.report(),
                    "weight_bytes": contenders[name].info["manifest"]["weight_bytes"]}
 
 
@@ -185,16 +195,16 @@ def exchanges(shape):
     for kind, title in (("gather", "four gathers"), ("reduce", "two reductions")):
         for weights in ("bf16", "int8") if kind == "gather" else ("bf16",):
             words = f"{title}, {'bf16 and f32' if weights == 'bf16' else 'f32'}" if kind == "gather" else f"{title}, f32"
-            yield words, layer(shape, weights, 1, kind), 200
-            yield f"{words}, 512 rows", layer(shape, weights, 512, kind), 10
+            for rows, repeat in ((1, 200), (32, 50), (512, 10)):
+                yield words + (f", {rows} rows" if rows > 1 else ""), layer(shape, weights, rows, kind), repeat
 
 
 def measure_exchanges(shape, tools, args):
     """The exchanges of each contender: (link, by, mpi, ranks)."""
-    contenders = {}
+    contenders, processors = {}, load.machine()["processors"]
     for ranks in args.ranks:
         for link in args.links:
-            for by in ("mica", "mpi"):
+            for by in ("mica", "mpi") if ranks <= processors else ("mica",):
                 # All of them have the same exchange through shared memory.
                 for mpi in args.mpi[:1] if (by, link) == ("mica", "shared memory") else args.mpi:
                     contenders[(link, by, mpi, ranks)] = [*starter(link, mpi, ranks, tools.folder), str(tools.program(by, mpi))]
@@ -227,24 +237,28 @@ def measure_exchanges(shape, tools, args):
     alternate(contenders, args.rounds, turn)
     condition = begun.report()
     for (link, by, mpi, ranks), by_name in found.items():
-        for name, argument, _ in wanted:
+        for name, argument, repeat in wanted:
             rounds = by_name[name].values()
             sizes = [int(size) for size in argument.partition(":")[2].split(",")]
             yield {"link": link, "by": by, "mpi": mpi, "ranks": ranks, "exchange": name, "latencies": len(sizes), "bytes": sum(sizes),
+                   "repeat": max(1, repeat // args.hasty),
+                   "goal": SINGLE_GOAL if (name, link, by, ranks) == (SINGLE_TITLE, "shared memory", "mica", 2) else None,
                    "median_us": report.spread(each["median_us"] for each in rounds),
                    "mean_us": report.spread(each["mean_us"] for each in rounds),
                    "trouble": trouble.get((link, by, mpi, ranks)), "load": condition}
 
 
-def goal_of(speed):
-    goals = GOALS.get(speed["link"], {})
-    return goals.get(speed["test"] if speed["test"] == "prefill" else speed["weights"])
+def goal_of(link, weights, test):
+    """The least ratio, or None."""
+    return GOALS.get(link, {}).get(test if test == "prefill" else weights)
 
 
 def speed_table(speeds):
+    if not speeds:
+        return []
     lines = ["| weights | test | link | tokens/s | ratio | goal |", "|---|---|---|---|---|---|"]
     for each in speeds:
-        goal, ratio = goal_of(each), each["ratio"]
+        goal, ratio = each["goal"], each["ratio"]
         verdict = "-" if goal is None else f">= {goal}: " + ("-" if not ratio else "reached" if ratio["median"] >= goal else "short")
         link = each["link"] + (f", {each['mpi']}" if each["mpi"] else "")
         lines.append(f"| {each['weights']} | {each['test']} | {link} | {report.speed(each['tokens_per_s'])} | "
@@ -254,6 +268,8 @@ def speed_table(speeds):
 
 def exchange_table(measured):
     """Microseconds; a column for each number of ranks."""
+    if not measured:
+        return []
     lines = ["| exchange | bytes | link | by | 2 ranks, us | 4 ranks, us |", "|---|---|---|---|---|---|"]
     rows = {}
     for each in measured:
@@ -265,34 +281,36 @@ def exchange_table(measured):
     return lines
 
 
-def memory_lines(measured):
-    return ["", "| weights | memory of | MB of each process | ratio | goal |", "|---|---|---|---|---|",
+def memory_table(measured):
+    return ["| weights | memory of | MB of each process | ratio | goal |", "|---|---|---|---|---|",
             *(f"| {each['weights']} | {each['mpi'] or ONE} | {', '.join(f'{size / 1e6:.0f}' for size in each['bytes'])} | "
-              f"{'-' if each['ratio'] is None else round(each['ratio'], 2)} | "
+              f"{'-' if each['ratio'] is None else format(each['ratio'], '.2f')} | "
               f"{memory_verdict(each)} |" for each in measured)] if measured else []
 
 
 def memory_verdict(each):
-    if not each["mpi"] or each["ratio"] is None:
+    if each["goal"] is None or each["ratio"] is None:
         return "-"
-    return f"<= {MEMORY_GOAL}: " + ("reached" if each["ratio"] <= MEMORY_GOAL else "short")
+    return f"<= {each['goal']}: " + ("reached" if each["ratio"] <= each["goal"] else "short")
 
 
 def markdown(result):
     machine = result["machine"]
+    implementations = ", ".join(f"{name} {found}" for name, found in result["mpi"].items())
     condition = "; ".join(f"{part}: other processes used {values['others']:.2f} processors, steal time {values['stolen']:.2f}"
                           for part, values in result["load"].items())
-    single = [each for each in result["exchanges"] if each["exchange"] == SINGLE_TITLE and each["link"] == "shared memory" and each["by"] == "mica"
-              and each["ranks"] == 2 and each["median_us"]]
+    single = [each for each in result["exchanges"] if each["goal"] and each["median_us"]]
     lines = [f"`{result['command']}`, commit {result['commit']}: {machine['cpu']}, {machine['processors']} processors, Linux "
-             f"{machine['kernel']}; {result['shape']}; medians of {result['rounds']} alternating rounds (minimum - maximum).",
-             "", condition, ""]
-    lines += speed_table(result["speeds"]) + [""] + exchange_table(result["exchanges"]) + memory_lines(result["memory"])
+             f"{machine['kernel']}, {implementations}; {result['shape']}; medians of {result['rounds']} alternating rounds "
+             "(minimum - maximum).", ""]
+    for part in ([condition] if condition else [], speed_table(result["speeds"]), exchange_table(result["exchanges"]),
+                 memory_table(result["memory"])):
+        lines += [*part, ""] if part else []
     for each in single:
-        lines += ["", f"Goal of {SINGLE_TITLE} through shared memory, <= {SINGLE_GOAL} us: "
-                  + ("reached" if each["median_us"]["median"] <= SINGLE_GOAL else "short")]
+        lines += [f"Goal of {each['exchange']} through shared memory, median of {each['repeat']}, <= {each['goal']} us: "
+                  + ("reached" if each["median_us"]["median"] <= each["goal"] else "short"), ""]
     troubles = {json.dumps(each["trouble"]) for part in ("speeds", "exchanges") for each in result[part] if each["trouble"]}
-    return "\n".join(lines + ["", *(f"- {trouble}" for trouble in sorted(troubles))])
+    return "\n".join(lines + [f"- {trouble}" for trouble in sorted(troubles)])
 
 
 def worst_load(measured):
@@ -335,13 +353,14 @@ def main(argv):
     shape = {"head_dim": shapes.SHAPES[args.shape]["hidden_size"] // shapes.SHAPES[args.shape]["num_attention_heads"],
              **shapes.SHAPES[args.shape]}
     result = {"machine": load.machine(), "commit": load.commit(), "command": load.command_line(argv), "shape": args.shape,
-              "rounds": args.rounds, "load": {}, "speeds": [], "exchanges": [], "memory": []}
+              "mpi": {mpi: version(mpi) for mpi in args.mpi}, "rounds": args.rounds, "load": {}, "speeds": [], "exchanges": [],
+              "memory": []}
     folder = out / "exchanges"
     build_delays(folder, args)
 
     def keep(part, measured):
         result[part] += measured
-        if part != "memory":  # which does not depend on it
+        if measured and part != "memory":  # which does not depend on it
             result["load"][part] = worst_load(result[part])
         if args.json:  # after each part, so that an interrupted run keeps its results
             args.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -79,7 +79,7 @@ class Peer(unittest.TestCase):
             once(path, make).chmod(0o755)
             return path
 
-        with (mock.patch.object(ranks, "starter", lambda *_: ["/usr/bin/env"]), mock.patch.object(rpc_peer.shapes, "once", executable),
+        with (mock.patch.object(ranks, "starter", autospec=True, return_value=["/usr/bin/env"]), mock.patch.object(rpc_peer.shapes, "once", executable),
               contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO())):
             rpc_peer.main([str(self.folder / "out"), str(self.folder / "model.gguf"), "--peer", str(self.folder), "--mica",
                            str(self.folder / "mica"), "--rounds", "2", "--json", str(self.folder / "r.json"), *options])

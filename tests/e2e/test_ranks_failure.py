@@ -75,12 +75,13 @@ class Place:
 class Run:
     """A run of two ranks, whose output is collected."""
 
-    def __init__(self, case, place, arguments, **env):
+    def __init__(self, case, place, arguments, start=(), **env):
+        """`start` starts the program on each host."""
         self.case, self.place = case, place
         self.program = test_ranks.programs()[1]
         self.mark = f"MICA_TEST_FAILURE={os.getpid()} {case.id()}"
         self.output = ""
-        self.process = subprocess.Popen([*place.command(case), self.program, *map(str, arguments)],
+        self.process = subprocess.Popen([*place.command(case), *start, self.program, *map(str, arguments)],
                                         env={**os.environ, **test_ranks.ENV, **dict([self.mark.split("=")]), **env},
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -291,7 +292,7 @@ OPENMPI, MPICH = (Place(implementation) for implementation in test_ranks.IMPLEME
 CASES = {f"openmpi-{phase}-{way}-{rank}": (OPENMPI, phase, way, rank) for phase in PHASES for way in ("killed", "stopped") for rank in (0, 1)}
 CASES |= {f"mpich-{phase}-{way}-{rank}": (MPICH, phase, way, rank)
           for phase, way, rank in (("loading", "killed", 0), ("loading", "stopped", 1), ("waiting", "stopped", 1), ("prefill", "killed", 1),
-                                   ("decode", "stopped", 0), ("decode", "stopped", 1), ("serve_streaming", "stopped", 1),
+                                   ("decode", "killed", 1), ("decode", "stopped", 0), ("decode", "stopped", 1), ("serve_streaming", "stopped", 1),
                                    ("batch", "stopped", 1), ("ending", "stopped", 1), ("shutdown", "killed", 1), ("shutdown", "stopped", 1))}
 CASES |= {f"{place.implementation}-{phase}-waits-{rank}": (place, phase, "waits", rank)
           for place, phase, rank in ((OPENMPI, "prefill", 0), (OPENMPI, "prefill", 1), (MPICH, "prefill", 1),
@@ -303,7 +304,8 @@ CASES |= {f"hosts-{implementation}-{phase}-{way}-{rank}": (Place(implementation,
           for implementation in test_ranks.IMPLEMENTATIONS
           for phase, way, rank in (("decode", "killed", 0), ("decode", "killed", 1), ("decode", "stopped", 0), ("decode", "stopped", 1),
                                    ("decode", "cut", 1), ("serve_streaming", "killed", 1), ("serve_streaming", "stopped", 0),
-                                   ("serve_streaming", "stopped", 1), ("serve_streaming", "cut", 1))}
+                                   ("serve_streaming", "stopped", 1), ("serve_streaming", "cut", 1),
+                                   ("loading", "stopped", 1), ("prefill", "stopped", 1), ("batch", "stopped", 1), ("shutdown", "killed", 1))}
 
 
 @for_each(CASES, "ends")
@@ -321,6 +323,25 @@ class Failure(Case):
             self.check_answers(run, way)
         if phase == "batch":
             self.check_resumable(run)
+
+    def test_stopped_together(self):
+        """Ranks that are all stopped for longer than heartbeats may be missing, and continued, finish as usual."""
+        for place in (OPENMPI, MPICH):
+            run = Run(self, place, ["bench", "--repeat", 1, "--prompt", 0, "--gen", 900])
+            ranks = run.ranks()
+            for number in (signal.SIGSTOP, signal.SIGCONT):
+                for pid in ranks:
+                    os.kill(pid, number)
+                if number == signal.SIGSTOP:
+                    time.sleep(4)
+            self.assertEqual(run.process.wait(LIMIT), 0, run.output)
+
+    def test_shell_between(self):
+        """A shell that has started a rank is not killed, although a rank of another host does not respond."""
+        run = Run(self, Place("openmpi", 2), [*BENCH, "--prompt", 0, "--gen", 200], ("sh", "-c", "\"$0\" \"$@\"; sleep 2; echo continues; exit 1"))
+        os.kill(run.ranks()[1], signal.SIGSTOP)
+        run.printed("continues")
+        run.process.wait(LIMIT)
 
     def fail_rank(self, run, phase, way, rank):
         """A rank fails; waits until all processes have ended."""

@@ -27,7 +27,15 @@ def two_machines(case, implementation):
     return [SCRIPT, "--mpi", implementation]
 
 
+#: Parameters of docs/scale.md, in the environment.
+PARAMETERS = {"openmpi": {"OMPI_MCA_btl_tcp_port_min_v4": "50000", "OMPI_MCA_btl_tcp_port_range_v4": "100",
+                          "OMPI_MCA_oob_tcp_dynamic_ipv4_ports": "50100-50103", "OMPI_MCA_btl_tcp_if_include": "10.87.0.0/24",
+                          "OMPI_MCA_odls_base_sigkill_timeout": "0"},
+              "mpich": {"UCX_TCP_PORT_RANGE": "50500-50600", "MPIEXEC_PORT_RANGE": "50300:50400", "UCX_NET_DEVICES": "cable"}}
+
+
 @for_each(IMPLEMENTATIONS, "text")
+@for_each(IMPLEMENTATIONS, "parameters")
 @for_each(IMPLEMENTATIONS, "ended")
 class TwoMachines(Case):
     def text(self, name):
@@ -41,6 +49,13 @@ class TwoMachines(Case):
         for ranks, program, *options in ((2, two), (2, two, "--rate", "100mbit"), (4, four)):
             done = harness.execute([*start, "-n", ranks, *options, program, *PROMPT])
             self.assertEqual(done.stdout.replace(b"\r\n", b"\n"), expected)
+
+    def parameters(self, name):
+        """The ports and networks of docs/scale.md are accepted, and the text is the same."""
+        start = two_machines(self, name)
+        one, two = programs()
+        done = harness.execute([*start, two, *PROMPT], env=PARAMETERS[name])
+        self.assertEqual(done.stdout.replace(b"\r\n", b"\n"), harness.execute([one, *PROMPT]).stdout)
 
     def ended(self, name):
         """No process is left, whether the script is ended or killed."""

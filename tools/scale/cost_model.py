@@ -4,7 +4,7 @@ A step computes one token of each of `sequences`. Its time is the sum of
 - the time of a rank for its part of the matrices: the time to read them or the time to compute with them, whichever is longer, and the
   time to read its part of the cache;
 - the time of the exchanges, which nothing overlaps: for each, the latency of the link times the rounds of messages, log2 of the number of
-  ranks, and the bytes that a rank receives divided by the bandwidth of the link.
+  ranks, and the bytes that a rank receives divided by the bandwidth of the link, which is lower beyond EAGER bytes.
 
 What all ranks compute, such as norms and sampling, is not counted. Units: bytes, seconds.
 """
@@ -57,15 +57,20 @@ FORMATS = (Format("bf16", 16, 16, 2), Format("int8", 8.3, 8.3, 4), Format("int4"
 
 @dataclasses.dataclass(frozen=True)
 class Link:
-    """Seconds of a message of no bytes, and bytes per second of a rank."""
+    """Seconds of a message of no bytes, and bytes per second of a rank: of the first EAGER bytes of an exchange, and of the others."""
 
     name: str
     latency: float
     bandwidth: float
+    bulk: float
 
 
-#: Assumptions. A message by TCP takes 25 us with a busy processor on both sides, most of it in the kernel.
-LINKS = (Link("shared memory", 2e-6, 10e9), Link("100 Gb/s", 15e-6, 12.5e9), Link("10 Gb/s", 25e-6, 1.25e9))
+#: OpenMPI announces longer messages by TCP before it sends them (btl_tcp_eager_limit).
+EAGER = 64 << 10
+#: Assumptions. A message by TCP takes 25 us with a busy processor on both sides, most of it in the kernel. Long messages are slower than the
+#: link: `bulk` is what exchanges of 512 rows reached in each direction, with a limit of 10 Gb/s and without a limit, which is assumed for
+#: 100 Gb/s.
+LINKS = (Link("shared memory", 1e-6, 10e9, 3.7e9), Link("100 Gb/s", 15e-6, 12.5e9, 1e9), Link("10 Gb/s", 25e-6, 1.25e9, 0.32e9))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +100,8 @@ class Exchanges:
 
 
 def exchanges(shape, form, ranks, rows=1, reductions=False):
-    """Of a step. `reductions`: every second matmul is partitioned along K, which Mica does not do; each rank sends a row of sums."""
+    """Of a step. `reductions`: every second matmul is partitioned along K, which Mica does not do, and sums are computed where they are
+    sent, so that a rank receives less than two rows."""
     hidden = 4 * shape.hidden
     if reductions:
         layer, count = 2 * hidden * 2, 2
@@ -107,9 +113,12 @@ def exchanges(shape, form, ranks, rows=1, reductions=False):
 
 
 def exchange_time(found, link, ranks):
+    """A lower bound for reductions, of which none has the fewest rounds (a tree) and the fewest bytes (a ring)."""
     if ranks == 1:
         return 0.0
-    return found.latencies * math.ceil(math.log2(ranks)) * link.latency + found.bytes * (ranks - 1) / ranks / link.bandwidth
+    received = found.bytes * (ranks - 1) / ranks / found.latencies  # by an exchange on average
+    eager = min(received, EAGER)
+    return found.latencies * (math.ceil(math.log2(ranks)) * link.latency + eager / link.bandwidth + (received - eager) / link.bulk)
 
 
 def weight_bytes(shape, form):
@@ -131,16 +140,22 @@ def compute_time(shape, form, ranks, sequences, machine):
     return max(read / ranks / machine.bandwidth, operations / ranks / machine.flops) + cache / machine.bandwidth
 
 
-def tokens_per_s(shape, form, link, ranks, sequences=1, machine=MACHINE):
+def tokens_per_s(shape, form, link, ranks, sequences=1, machine=MACHINE, reductions=False):
     """Of all sequences together, one model on all ranks."""
     time = compute_time(shape, form, ranks, sequences, machine)
-    return sequences / (time + exchange_time(exchanges(shape, form, ranks, sequences), link, ranks))
+    return sequences / (time + exchange_time(exchanges(shape, form, ranks, sequences, reductions), link, ranks))
+
+
+def speed_of_gathers(shape, form, link, ranks):
+    """The tokens per second of one sequence, relative to those with reductions: what exactness costs."""
+    return tokens_per_s(shape, form, link, ranks) / tokens_per_s(shape, form, link, ranks, reductions=True)
 
 
 def is_possible(shape, form, ranks, machine=MACHINE):
     """Whether one model runs on all ranks: each has as many heads as the others, and its part fits into its memory."""
     part = weight_bytes(shape, form) / ranks + cache_bytes(shape) / min(ranks, shape.kv_heads)
-    return shape.heads % ranks == 0 and part <= machine.memory
+    return (shape.heads % ranks == 0 and (shape.kv_heads % ranks == 0 or ranks % shape.kv_heads == 0)
+            and part <= machine.memory)
 
 
 def possible_speeds(shape, form, link):
@@ -177,9 +192,13 @@ def replicas_from(shape, form, link, ranks, machine=MACHINE):
 # ---------------------------------------------------------------- a measured machine
 
 
-def predicted_ratio(one_per_s, layer_us, exchange_us, shape):
+def measured_exchange_time(layer_us, exchange_us, shape):
+    """Of a step. `layer_us`: measured exchanges of a layer; `exchange_us`: a short one."""
+    return 1e-6 * (shape.layers * layer_us + (2 + HEADS_OF_A_STEP) * exchange_us)
+
+
+def predicted_ratio(one_per_s, exchange_seconds):
     """The tokens per second of several ranks that have one machine's processors and memory together, divided by `one_per_s`, those of one
-    process: what they compute takes the same time, and the exchanges are added. `layer_us`: measured exchanges of a layer; `exchange_us`: a
-    short one."""
+    process: what they compute takes the same time, and the exchanges of a step are added."""
     step = 1 / one_per_s
-    return step / (step + 1e-6 * (shape.layers * layer_us + (2 + HEADS_OF_A_STEP) * exchange_us))
+    return step / (step + exchange_seconds)

@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import statistics
 import sys
 import textwrap
 
@@ -11,10 +12,10 @@ import chart  # noqa: E402
 import cost_model  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-#: The output of tests/bench/ranks.py; without it, the page has only the model.
-MEASURED = ROOT / "tests/bench/ranks.json"
+#: Files of the output of tests/bench/ranks.py; several have different parts of it. Without any, the page has only the model.
+MEASURED = sorted((ROOT / "tests/bench").glob("ranks*.json"))
 #: The same with latencies that are added to the link.
-DELAYED = ROOT / "tests/bench/ranks-latency.json"
+DELAYED = [path for path in MEASURED if path.name.startswith("ranks-latency")]
 COLORS = {"shared memory": "#0b62a4", "100 Gb/s": "#2b8a57", "cable": "#2b8a57", "10 Gb/s": "#d1495b", "1 Gb/s": "#8b5fbf"}
 #: A link of ranks.py -> its line.
 LINES = {"shared memory": "shared memory", "cable": "cable", "cable 10gbit": "10 Gb/s", "cable 1gbit": "1 Gb/s"}
@@ -66,79 +67,226 @@ def replica_rows():
             yield [shape.name, form.name, *(replica_cell(shape, form, link, ranks) for ranks in (2, 8) for link in cost_model.LINKS)]
 
 
+def price_rows():
+    """The speed with gathers, relative to the speed with reductions."""
+    for shape in cost_model.SHAPES:
+        for form in cost_model.FORMATS:
+            yield [shape.name, form.name,
+                   *(f"{cost_model.speed_of_gathers(shape, form, link, ranks):.2f}" if cost_model.is_possible(shape, form, ranks) else "-"
+                     for link in cost_model.LINKS for ranks in (2, 4, 8))]
+
+
+# ---------------------------------------------------------------- what was measured
+
+
+def first_mpi(result):
+    """The implementation that all links were measured with."""
+    return next((each["mpi"] for part in ("speeds", "exchanges") for each in result[part] if each["mpi"]), None)
+
+
 def decode_speeds(result):
     """(figures of decoding with two ranks, tokens/s of one process, microseconds of the exchanges of a layer by link)"""
     for each in result["speeds"]:
-        if not each["mpi"] or each["test"] != "decode" or not each["ratio"] or each["mpi"] != result["speeds"][1]["mpi"]:
+        if not each["mpi"] or each["test"] != "decode" or not each["ratio"] or each["mpi"] != first_mpi(result):
             continue
         one = next(other for other in result["speeds"]
                    if not other["mpi"] and (other["weights"], other["test"]) == (each["weights"], "decode"))
         exchange = "four gathers, " + ("bf16 and f32" if each["weights"] == "bf16" else "f32")
         layers = {other["link"]: other["median_us"]["median"] for other in result["exchanges"] if other["median_us"]
                   and (other["exchange"], other["by"], other["mpi"], other["ranks"]) == (exchange, "mica", each["mpi"], 2)}
+        yield each, one["tokens_per_s"]["median"], layers
+
+
+def measured_time(layer):
+    """Seconds of the exchanges of a step, from the microseconds of those of a layer."""
+    return cost_model.measured_exchange_time(layer, layer / 4, cost_model.SHAPES[0])
+
+
+def model_of(link):
+    """The link of the model, or None."""
+    return next((each for each in cost_model.LINKS if each.name == LINES.get(link)), None)
+
+
+def model_ratio(each, one):
+    """The ratio to one process with the links of the model, or None."""
+    form = next(form for form in cost_model.FORMATS if form.name == each["weights"])
+    if link := model_of(each["link"]):
+        return cost_model.predicted_ratio(one, cost_model.exchange_time(cost_model.exchanges(cost_model.SHAPES[0], form, 2), link, 2))
+    return None
+
+
+def decimals(value):
+    return "-" if value is None else f"{value:.2f}"
+
+
+def spread(values, shown):
+    """Median, minimum and maximum."""
+    return f"{shown(values['median'])} ({shown(values['min'])} - {shown(values['max'])})"
+
+
+def goal_cell(each, reached):
+    """`reached`: whether a value is as good as the goal."""
+    goal = each.get("goal")
+    return "-" if goal is None else f"{goal}: " + ("reached" if reached(goal) else "missed")
+
+
+def ratio_cells(each):
+    return [spread(each["tokens_per_s"], number), spread(each["ratio"], decimals),
+            goal_cell(each, lambda goal: each["ratio"]["median"] >= goal)]
+
+
+def decode_rows(result):
+    for each, one, layers in decode_speeds(result):
+        measured = cost_model.predicted_ratio(one, measured_time(layers[each["link"]])) if each["link"] in layers else None
+        yield [each["weights"], LINES[each["link"]], *ratio_cells(each), decimals(measured), decimals(model_ratio(each, one))]
+
+
+def other_rows(result):
+    """Prompts, and decoding with the other implementation."""
+    for each in result["speeds"]:
+        if each["mpi"] and each["ratio"] and (each["test"] == "prefill" or each["mpi"] != first_mpi(result)):
+            yield [each["weights"], "512 tokens" if each["test"] == "prefill" else "decode", LINES[each["link"]], each["mpi"], *ratio_cells(each)]
+
+
+def measured_points(result):
+    """(weights, link, tokens/s of two ranks and of one process, ratio predicted from measured exchanges)"""
+    for each, one, layers in decode_speeds(result):
         if each["link"] in layers:
-            yield each, one["tokens_per_s"]["median"], layers
+            yield (each["weights"], LINES[each["link"]], each["tokens_per_s"]["median"], each["tokens_per_s"]["median"] / each["ratio"]["median"],
+                   cost_model.predicted_ratio(one, measured_time(layers[each["link"]])))
 
 
-def measured_speeds(result):
-    """(weights, link, tokens/s, ratio, ratio of the model) of decoding with two ranks; the model has the measured exchanges."""
-    for each, one, layers in decode_speeds(result):
-        layer = layers[each["link"]]
-        predicted = cost_model.predicted_ratio(one, layer, layer / 4, cost_model.SHAPES[0])
-        yield each["weights"], LINES[each["link"]], each["tokens_per_s"]["median"], each["ratio"]["median"], predicted
+def received(each):
+    """Bytes that a rank receives: of rows that are gathered, what other ranks send; of sums, about two rows."""
+    return each["bytes"] * (each["ranks"] - 1) / each["ranks"] * (2 if "reductions" in each["exchange"] else 1)
 
 
-def latency_rows(result):
-    """The model adds the latency to the four exchanges that were measured without it."""
-    for each, one, layers in decode_speeds(result):
-        link, _, latency = each["link"].partition(" +")
-        added = float(latency.removesuffix("us") or 0)
-        if link not in layers:
-            continue
-        layer = layers[link] + 4 * added
-        yield [each["weights"], f"{added:.0f}", number(layers[each["link"]]), number(layer), number(each["tokens_per_s"]["median"]),
-               f"{each['ratio']['median']:.2f}", f"{cost_model.predicted_ratio(one, layer, layer / 4, cost_model.SHAPES[0]):.2f}"]
+def model_us(each):
+    """Of measured exchanges, or None."""
+    if link := model_of(each["link"]):
+        whole = round(received(each) * each["ranks"] / (each["ranks"] - 1))
+        return 1e6 * cost_model.exchange_time(cost_model.Exchanges(each["latencies"], whole), link, each["ranks"])
+    return None
+
+
+def exchange_cell(by, link, mpi, kinds):
+    """Microseconds by these kinds. Mica's exchange through shared memory was measured once for all implementations."""
+    ours = by.get((link, "mica", mpi)) or (link == "shared memory" and next((by[key] for key in by if key[:2] == (link, "mica")), None))
+    theirs = by.get((link, "mpi", mpi))
+    if not ours and not theirs:
+        return "-"
+    found = {"model": model_us(ours or theirs), "mica": ours and ours["median_us"]["median"], "mpi": theirs and theirs["median_us"]["median"]}
+    return " / ".join(number(found[kind]) if found[kind] else "-" for kind in kinds)
+
+
+def exchange_table(measured, mpi, kinds):
+    """Exchanges that an implementation has started, between one number of ranks."""
+    links = [link for link in LINES if any(each["link"] == link for each in measured)]
+    rows = []
+    for name in dict.fromkeys(each["exchange"] for each in measured):
+        by = {(each["link"], each["by"], each["mpi"]): each for each in measured if each["exchange"] == name}
+        rows.append([name, kib(received(next(iter(by.values())))), *(exchange_cell(by, link, mpi, kinds) for link in links)])
+    return table(["exchange", "KiB", *(LINES[link] for link in links)], rows)
+
+
+def exchange_passage(result):
+    """Where ranks share processors, neither the model holds nor a comparison with MPI's functions, which poll without leaving them."""
+    measured = [each for each in result["exchanges"] if each["median_us"]]
+    if not measured:
+        return []
+    processors = min(run["machine"]["processors"] for run in result["runs"])
+    spreads = [(each["median_us"]["max"] - each["median_us"]["min"]) / each["median_us"]["median"] for each in measured]
+    lines = [paragraph("Exchanges of a layer of the 1B shape, in microseconds: by the model (not for links that it does not have) / by Mica / by "
+                       "MPI_Allgather or MPI_Allreduce. KiB: what a rank receives. Mica does not reduce: its figure is that of a sum in a fixed "
+                       "order, for which a rank gathers the rows of all N ranks, N / 2 times as many bytes. Through shared memory, MPI only "
+                       f"starts Mica's ranks. Between rounds, an exchange differs by {100 * statistics.median(spreads):.0f} % (median of all; "
+                       f"at most {100 * max(spreads):.0f} %)."), ""]
+    for ranks in sorted({each["ranks"] for each in measured}):
+        of_ranks = [each for each in measured if each["ranks"] == ranks]
+        for mpi in dict.fromkeys(each["mpi"] for each in of_ranks):
+            kinds, words = ("model", "mica", "mpi"), ""
+            if ranks > processors:
+                kinds, words = ("mica",), f", by Mica only: they share {processors} processors"
+            lines += [f"Between {ranks} ranks started by {mpi}{words}:", "", exchange_table(of_ranks, mpi, kinds), ""]
+    return lines
+
+
+def memory_passage(result):
+    rows = [[each["weights"], each["mpi"] or "one process", ", ".join(f"{size / 1e6:.0f}" for size in each["bytes"]), decimals(each["ratio"]),
+             goal_cell(each, lambda goal, each=each: each["ratio"] <= goal)] for each in result["memory"] if each["ratio"] is not None]
+    return ["Peak resident memory of each process, in MB, with 512 cached positions:", "",
+            table(["weights", "ranks", "MB", "largest / one process", "goal, at most"], rows), ""] if rows else []
+
+
+def goals_passage(result):
+    """The goals that were missed, and what has none because it was not measured."""
+    judged = [(each["ratio"]["median"] >= each["goal"], f"{'prefill' if each['test'] == 'prefill' else 'decode'} in {each['weights']} with the link "
+               f"{LINES[each['link']]}, {each['mpi']} ({decimals(each['ratio']['median'])}, at least {each['goal']})")
+              for each in result["speeds"] if each.get("goal") and each["ratio"]]
+    judged += [(each["ratio"] <= each["goal"], f"memory in {each['weights']}, {each['mpi']} ({decimals(each['ratio'])}, at most {each['goal']})")
+               for each in result["memory"] if each.get("goal") and each["ratio"] is not None]
+    judged += [(each["median_us"]["median"] <= each["goal"], f"{each['exchange']} ({number(each['median_us']['median'])} us, at most {each['goal']})")
+               for each in result["exchanges"] if each.get("goal") and each["median_us"]]
+    missed = [text for reached, text in judged if not reached]
+    found = {each["mpi"] for part in ("speeds", "exchanges", "memory") for each in result[part] if each["mpi"]}
+    absent = [name for name in ("openmpi", "mpich") if name not in found] + ["memory of processes"] * (not result["memory"])
+    return [paragraph(f"Goals missed: {len(missed)} of {len(judged)}" + (": " if missed else "") + "; ".join(missed) + "."
+                      + (f" Not measured: {', '.join(absent)}." if absent else "")), ""]
 
 
 def origin(result):
-    machine = result["machine"]
-    return (f"Measured with `{result['command']}`, commit {result['commit']}: {machine['cpu']}, {machine['processors']} processors, "
-            f"Linux {machine['kernel']}, medians of {result['rounds']} rounds.")
+    """How everything was measured."""
+    texts = []
+    for run in result["runs"]:
+        machine = run["machine"]
+        versions = "".join(f", {name} {version}" for name, version in run.get("mpi", {}).items())
+        busy = max((load["others"] for load in run["load"].values()), default=0)
+        texts.append(f"Measured with `{run['command']}`, commit {run['commit']}: {machine['cpu']}, {machine['processors']} processors, "
+                     f"Linux {machine['kernel']}{versions}; medians of {run['rounds']} rounds (minimum - maximum); other processes used up to "
+                     f"{busy:.2f} processors.")
+    return " ".join(texts)
+
+
+def noise(result):
+    """How much the speed of one process differs between rounds, relative to its median."""
+    speeds = [each["tokens_per_s"] for each in result["speeds"] if not each["mpi"] and each["tokens_per_s"]]
+    return max(((each["max"] - each["min"]) / each["median"] for each in speeds), default=0)
 
 
 def check_latency(result):
-    words = (f"{origin(result)} A latency is added to each exchange between two ranks on a link without a limit: the microseconds of the "
-             "exchanges of a layer, and tokens per second relative to one process with two threads, both measured and as the model predicts "
-             "them from the exchanges without it:")
-    return [paragraph(words), "",
-            table(["weights", "latency, us", "layer, us", "predicted", "tokens/s", "ratio", "predicted"], latency_rows(result)), ""]
+    words = (f"{origin(result)} A latency is added to each exchange between two ranks, on a link without a limit. Decoding relative to one "
+             "process with two threads, as measured, and as it follows from the exchanges without an added latency and four latencies per layer:")
+    rows = []
+    for each, one, layers in decode_speeds(result):
+        link, _, latency = each["link"].partition(" +")
+        if link in layers:
+            layer = layers[link] + 4 * float(latency.removesuffix("us") or 0)
+            rows.append([each["weights"], latency.removesuffix("us") or "0", *ratio_cells(each)[:2],
+                         decimals(cost_model.predicted_ratio(one, measured_time(layer)))])
+    return [paragraph(words), "", table(["weights", "latency, us", "tokens/s", "ratio", "expected"], rows), ""]
 
 
 def check(result):
-    rows = [[weights, link, number(speed), f"{ratio:.2f}", f"{predicted:.2f}"]
-            for weights, link, speed, ratio, predicted in measured_speeds(result)]
-    layers = [[each["exchange"], str(each["latencies"]), kib(each["bytes"]), LINES[each["link"]],
-               ("Mica, " if each["by"] == "mica" else "") + each["mpi"], str(each["ranks"]), number(each["median_us"]["median"])]
-              for each in result["exchanges"] if each["median_us"]]
-    words = (f"{origin(result)} Two ranks of one thread, relative to one process with two threads, and what the model predicts from the "
-             "measured exchanges of a layer:")
-    prompts = [[each["weights"], LINES[each["link"]], number(each["tokens_per_s"]["median"]), f"{each['ratio']['median']:.2f}"]
-               for each in result["speeds"] if each["mpi"] == result["speeds"][1]["mpi"] and each["test"] == "prefill" and each["ratio"]]
-    return [paragraph(words), "",
-            table(["weights", "link", "tokens/s", "ratio", "predicted ratio"], rows), "",
-            "The same for a prompt of 512 tokens:", "",
-            table(["weights", "link", "tokens/s", "ratio"], prompts), "",
-            "Exchanges of a layer of the 1B shape, in microseconds:", "",
-            table(["exchange", "latencies", "KiB", "link", "by", "ranks", "us"], layers), ""]
+    lines = [paragraph(origin(result)), ""]
+    if result["speeds"]:
+        words = ("Decoding with two ranks of one thread, relative to one process with two threads on the same processors; the goal; and what is "
+                 "expected if the exchanges take the measured time, and the time of the model. The tokens per second of one process differ by up "
+                 f"to {100 * noise(result):.0f} % between rounds: smaller differences are noise.")
+        others = [*other_rows(result)]
+        lines += [paragraph(words), "",
+                  table(["weights", "link", "tokens/s", "ratio", "goal, at least", "by measured exchanges", "by the model"], decode_rows(result)), "",
+                  "The same for a prompt, and for other implementations of MPI:", "",
+                  table(["weights", "test", "link", "MPI", "tokens/s", "ratio", "goal, at least"], others), ""]
+    return lines + exchange_passage(result) + memory_passage(result) + goals_passage(result)
 
 
 def passage(result, delayed=None):
     machine = cost_model.MACHINE
-    links = [[link.name, f"{1e6 * link.latency:.0f}", f"{link.bandwidth / 1e9:g}"] for link in cost_model.LINKS]
+    links = [[link.name, f"{1e6 * link.latency:.0f}", f"{link.bandwidth / 1e9:g}", f"{link.bulk / 1e9:g}"] for link in cost_model.LINKS]
     pairs = [(ranks, link) for ranks in (2, 8) for link in cost_model.LINKS]
     lines = [f"Per rank: memory with {machine.bandwidth / 1e9:.0f} GB/s, {machine.flops / 1e12:.0f} TFLOP/s, "
              f"{machine.memory / 1e9:.0f} GB. Each sequence has {cost_model.CONTEXT} cached positions.", "",
-             table(["link", "latency, us", "GB/s"], links),
+             table(["link", "latency, us", "GB/s", f"GB/s beyond {cost_model.EAGER >> 10} KiB"], links),
              "", paragraph("Exchanges per token between four ranks, as number and KiB, and their time in milliseconds with gathers / with "
                            "reductions:"), "",
              table(["model", "weights", "gathers", "reductions", *(link.name for link in cost_model.LINKS)], exchange_rows()), "",
@@ -146,6 +294,9 @@ def passage(result, delayed=None):
                        "the model does not fit into the memory of a rank:"), "",
              table(["model", "weights", "link", *(f"{ranks} rank{'s' * (ranks > 1)}" for ranks in cost_model.RANKS)], speed_rows()), "",
              "![Tokens per second over ranks](scale.svg)", "",
+             paragraph("What exactness costs: the same with gathers, relative to the speed with reductions. Reductions have a lower bound of their "
+                       "time, the fewest rounds and the fewest bytes:"), "",
+             table(["model", "weights", *(f"{ranks} ranks, {link.name}" for link in cost_model.LINKS for ranks in (2, 4, 8))], price_rows()), "",
              paragraph("The number of concurrent sequences from which a replica on each rank generates more tokens per second than one "
                        f"model on all ranks (`never`: not up to {cost_model.MOST_SEQUENCES}):"), "",
              table(["model", "weights", *(f"{ranks} ranks, {link.name}" for ranks, link in pairs)], replica_rows()), ""]
@@ -194,22 +345,31 @@ def model_panel(shape, index):
 
 
 def measured_panel(result, index):
-    """The measured machine: marks, and lines to what the model predicts from its exchanges."""
-    found = [(*each, each[2] / each[3]) for each in measured_speeds(result) if each[0] in ("bf16", "int4")]
-    speeds = [speed for _, _, two, ratio, predicted, one in found for speed in (one, two, one * predicted)]
+    """The measured machine: marks, and lines to what the model predicts from its exchanges; nothing if no speeds were measured."""
+    found = [each for each in measured_points(result) if each[0] in ("bf16", "int4")]
+    if not found:
+        return []
+    speeds = [speed for _, _, two, one, predicted in found for speed in (one, two, one * predicted)]
     panel = Panel("1B, measured: two ranks that share the processors of one machine", index, (1, 2), speeds)
-    for weights, link, two, _, predicted, one in found:
+    for weights, link, two, one, predicted in found:
         panel.line(f"{weights}, {link}", [(1, one), (2, one * predicted)], COLORS[link], weights == "bf16")
         panel.point(f"{weights}, {link}, one process", 1, one, COLORS[link])
         panel.point(f"{weights}, {link}, two ranks", 2, two, COLORS[link])
-    return panel.draw()
+    return [panel.draw()]
 
 
 def picture(result):
     panels = [model_panel(shape, index) for index, shape in enumerate(cost_model.SHAPES)]
-    return chart.document(panels + ([measured_panel(result, len(panels))] if result else []))
+    return chart.document(panels + (measured_panel(result, len(panels)) if result else []))
 
 
-def load(path=MEASURED):
-    """What was measured, or None."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+def merged(results):
+    """What several runs have measured; None if there are none."""
+    parts = ("speeds", "exchanges", "memory")
+    return {"runs": results, **{part: [each for result in results for each in result.get(part, [])] for part in parts}} if results else None
+
+
+def load(paths=None):
+    """What was measured, by default without added latencies, or None."""
+    paths = [path for path in MEASURED if path not in DELAYED] if paths is None else paths
+    return merged([json.loads(path.read_text(encoding="utf-8")) for path in paths])

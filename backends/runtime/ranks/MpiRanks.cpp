@@ -3,15 +3,18 @@
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/SignalCleanup.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <dlfcn.h>
 #include <filesystem>
+#include <fstream>
+#include <poll.h>
+#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 
@@ -75,29 +78,44 @@ bool isMpiStarted = false;
 /// which must not be called while another thread uses MPI.
 void tellMpirunToAbort() {
   const char *connection = std::getenv("PMI_FD");
-  if (!connection)
+  // Hydra, unlike other process managers, sets both, and understands this text.
+  if (!connection || !std::getenv("MPI_LOCALNRANKS"))
     return;
   // It does not read messages of ranks any more.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  dprintf(std::atoi(connection), "cmd=abort exitcode=1\n");
+  dprintf(static_cast<int>(std::strtol(connection, nullptr, 10)), "cmd=abort exitcode=1\n");
+}
+
+/// Whether a process is mpirun of OpenMPI or its helper on a host, by its name.
+bool isMpirun(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/comm");
+  std::string name;
+  std::getline(file, name);
+  constexpr std::string_view beginnings[] = {"mpirun", "mpiexec", "orterun", "orted", "prte"};
+  return std::any_of(std::begin(beginnings), std::end(beginnings),
+                     [&](std::string_view beginning) { return name.starts_with(beginning); });
 }
 
 /// Before a rank ends because another host may be unreachable: OpenMPI's mpirun waits for such
-/// hosts. A new process ends the rank's parent, which is mpirun or its helper on this host, if it
-/// has not ended soon; the helpers on other hosts end when they lose their connection.
+/// hosts. A new process ends the rank's parent, if that is mpirun or its helper on this host and
+/// has not ended soon; the helpers on other hosts end when they lose their connection. A shell or
+/// debugger between mpirun and the rank is left alone.
 void endMpirunSoon() {
-  constexpr int turns = 12;
-  constexpr timespec pause{0, 50'000'000};
-  pid_t mpirun = getppid();
-  if (mpirun <= 1 || !std::getenv("OMPI_COMM_WORLD_RANK") || fork() != 0)
+  constexpr int patience = 600; // milliseconds
+  pid_t parent = getppid();
+  if (!std::getenv("OMPI_COMM_WORLD_RANK") || !isMpirun(parent))
+    return;
+  // Unlike a number, it never refers to a later process.
+  int mpirun = static_cast<int>(syscall(SYS_pidfd_open, parent, 0));
+  if (mpirun < 0 || fork() != 0)
     return;
   // Only what signal handlers may do as well: other threads may have had locks.
   setsid(); // mpirun ends the processes of the rank's group
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream)
     close(stream); // mpirun waits for their end
-  for (int i = 0; i < turns && kill(mpirun, 0) == 0; ++i)
-    nanosleep(&pause, nullptr);
-  kill(mpirun, SIGKILL);
+  pollfd ended{mpirun, POLLIN, 0};
+  if (poll(&ended, 1, patience) != 1)
+    syscall(SYS_pidfd_send_signal, mpirun, SIGKILL, nullptr, 0);
   _exit(0);
 }
 
@@ -142,7 +160,7 @@ Result<std::unique_ptr<MpiRanks>> MpiRanks::start() {
   Deadline deadline(startSeconds, EXIT_FAILURE);
   isMpiStarted = true;
   std::unique_ptr<MpiRanks> ranks(new MpiRanks(*mpi));
-  ranks->self = *rankFromEnvironment();
+  ranks->self = rankFromEnvironment().value_or(0);
   if (Status started = ranks->check(mpi->start(&ranks->self, &ranks->count)); !started)
     return started.error();
   void *memory = nullptr;

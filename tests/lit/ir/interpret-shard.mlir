@@ -164,7 +164,7 @@ func.func @source_without_elements() -> tensor<2x3xf32> attributes {mica.expect_
   return %part : tensor<2x3xf32>
 }
 
-func.func @source_without_that_axis() -> tensor<4x1xf32> attributes {mica.expect_error = "@no_axis: a source of rank 1 has no axis 1"} {
+func.func @source_without_that_axis() -> tensor<4x1xf32> attributes {mica.expect_error = "@no_axis: a source with 1 axes has no axis 1"} {
   %part = mica.get_weight @no_axis : tensor<4x1xf32>
   return %part : tensor<4x1xf32>
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a model folder with other sizes: resized.py MODEL FOLDER [KEY=VALUE | TENSOR:AXIS=EXTENT]...
 
-KEY=VALUE changes a number of config.json; TENSOR:AXIS=EXTENT an axis of all tensors of that module. All weights are new: multiples of
+KEY=VALUE changes a number of config.json, in `text_config` if it has one; TENSOR:AXIS=EXTENT an axis of all tensors of that module. All weights are new: multiples of
 1/1024 below 1/4, those of make_npy.py divided by 4.
 """
 
@@ -49,7 +49,7 @@ def main():
         what, value = change.split("=")
         module, _, axis = what.partition(":")
         if not axis:
-            config[what] = int(value)
+            config.get("text_config", config)[what] = int(value)
             continue
         named = [shape for name, shape in shapes.items()
                  if re.search(rf"(^|\.){re.escape(module)}(\.|$)", name) and len(shape) > int(axis)]

@@ -25,17 +25,17 @@ module attributes {mica.ranks = 2 : i64} {
 
 func.func @heads_that_do_not_divide(%x: tensor<?x8xf32>, %w: tensor<24x8xf32>) {
   %0 = mica.linear %x, %w : tensor<?x8xf32>, tensor<24x8xf32> -> tensor<?x24xf32>
-  // expected-error @+1 {{'mica.split_heads' op cannot be partitioned for 2 ranks: 3 heads are neither a multiple nor a divisor of the number of ranks; the heads of the model can be divided among 3 ranks}}
+  // expected-error @+1 {{'mica.split_heads' op cannot be partitioned for 2 ranks: 3 heads are neither a multiple nor a divisor of the number of ranks; the heads of the model allow 3 ranks}}
   %1 = mica.split_heads %0 : tensor<?x24xf32> to tensor<?x3x8xf32>
   return
 }
 
 // -----
 
-// 9 and 6 heads: by 3, where several ranks have the same heads also by 18.
+// 9 and 6 heads of keys and values: 3 ranks, or 18, of which several have the same heads.
 func.func @several_numbers(%x: tensor<?x8xf32>, %w: tensor<72x8xf32>, %v: tensor<96x8xf32>, %u: tensor<144x8xf32>) {
   %0 = mica.linear %x, %w : tensor<?x8xf32>, tensor<72x8xf32> -> tensor<?x72xf32>
-  // expected-error @+1 {{9 heads are neither a multiple nor a divisor of the number of ranks; the heads of the model can be divided among 3 or 18 ranks}}
+  // expected-error @+1 {{9 heads are neither a multiple nor a divisor of the number of ranks; the heads of the model allow 3 or 18 ranks}}
   %1 = mica.split_heads %0 : tensor<?x72xf32> to tensor<?x9x8xf32>
   %2 = mica.linear %x, %v : tensor<?x8xf32>, tensor<96x8xf32> -> tensor<?x96xf32>
   %3 = mica.split_heads %2 : tensor<?x96xf32> to tensor<?x6x16xf32>
@@ -50,7 +50,7 @@ func.func @heads_of_a_state(%q: tensor<?x1x4xf32>, %x: tensor<?x12xf32>, %decay:
     %state: !mica.recurrent_state<1 x 1 x 4 x 12 x f32>, %layer: index, %sequences: tensor<?xi32>, %positions: tensor<?xi32>)
     -> !mica.recurrent_state<1 x 1 x 4 x 12 x f32> {
   %v = mica.split_heads %x : tensor<?x12xf32> to tensor<?x1x12xf32>
-  // expected-error @+1 {{'mica.linear_attention' op cannot be partitioned for 2 ranks: the number of its heads, 1, is not a multiple of the number of ranks; the heads of the model can be divided among no number of ranks}}
+  // expected-error @+1 {{'mica.linear_attention' op cannot be partitioned for 2 ranks: the number of its heads, 1, is not a multiple of the number of ranks; no number of ranks is possible}}
   %y, %next = mica.linear_attention %q, %q, %v decay(%decay : tensor<?x1xf32>), %state[%layer]
       at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>)
       : tensor<?x1x4xf32>, tensor<?x1x12xf32>, !mica.recurrent_state<1 x 1 x 4 x 12 x f32>
@@ -63,7 +63,7 @@ func.func @keys_of_other_heads(%q: tensor<?x3x4xf32>, %x: tensor<?x12xf32>, %dec
     %state: !mica.recurrent_state<1 x 6 x 4 x 2 x f32>, %layer: index, %sequences: tensor<?xi32>, %positions: tensor<?xi32>)
     -> !mica.recurrent_state<1 x 6 x 4 x 2 x f32> {
   %v = mica.split_heads %x : tensor<?x12xf32> to tensor<?x6x2xf32>
-  // expected-error @+1 {{'mica.linear_attention' op cannot be partitioned for 2 ranks: the number of heads of queries and keys, 3, is neither 1 nor a multiple of the number of ranks; the heads of the model can be divided among 3 ranks}}
+  // expected-error @+1 {{'mica.linear_attention' op cannot be partitioned for 2 ranks: the number of heads of queries and keys, 3, is neither 1 nor a multiple of the number of ranks; the heads of the model allow 3 ranks}}
   %y, %next = mica.linear_attention %q, %q, %v decay(%decay : tensor<?x6xf32>), %state[%layer]
       at(%sequences, %positions : tensor<?xi32>, tensor<?xi32>)
       : tensor<?x3x4xf32>, tensor<?x6x2xf32>, !mica.recurrent_state<1 x 6 x 4 x 2 x f32>
@@ -169,9 +169,9 @@ func.func @slopes(%x: tensor<?x8xf32>, %w: tensor<16x8xf32>, %cache: !mica.kv_ca
 
 // expected-error @+1 {{'mica.weight' op cannot be partitioned for 2 ranks: it is composed of several tensors, whose parts do not form a part of it}}
 mica.weight @merged from ["a", "b"] concat : tensor<8x8xf32>
-func.func @merged_weight(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+func.func @merged_weight(%tokens: tensor<?xi32>) -> tensor<?x8xf32> {
   %w = mica.get_weight @merged : tensor<8x8xf32>
-  %0 = mica.linear %x, %w : tensor<?x8xf32>, tensor<8x8xf32> -> tensor<?x8xf32>
+  %0 = mica.embedding %tokens, %w : tensor<?xi32>, tensor<8x8xf32> -> tensor<?x8xf32>
   return %0 : tensor<?x8xf32>
 }
 

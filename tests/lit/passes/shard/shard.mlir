@@ -58,3 +58,10 @@
 // APART-NEXT: mica.linear {{.*}} : tensor<?x32xf32>, tensor<8x32xf32> -> tensor<?x8xf32>
 // APART-NEXT: mica.linear {{.*}} : tensor<?x32xf32>, tensor<8x32xf32> -> tensor<?x8xf32>
 // APART-NEXT: mica.qkv_append %{{.*}} parts(
+
+// A matrix that is composed of several tensors is replicated, because parts of these do not form a part of it.
+// RUN: mica-opt %S/Inputs/composed.mlir --mica-shard=ranks=2 | FileCheck %s --check-prefix=COMPOSED
+// COMPOSED: mica.weight @composed from ["a", "b"] concat : tensor<8x8xf32>
+// COMPOSED: mica.weight @other shard <axis = 0, ranks = 2> : tensor<4x8xf32>
+// COMPOSED: %[[X:.*]] = mica.linear {{.*}} -> tensor<?x8xf32>
+// COMPOSED-NEXT: mica.linear %[[X]], {{.*}} -> tensor<?x4xf32>
