@@ -56,7 +56,7 @@ const Step steps[] = {
 class GoldenPassTest : public testing::TestWithParam<std::string> {
 protected:
   void SetUp() override {
-    fs::path folder = goldens / GetParam();
+    fs::path folder = goldens() / GetParam();
     model.emplace(llvm::cantFail(readModel(context, folder.string())));
     auto object = llvm::cantFail(readJsonObject((folder / "golden.json").string()));
     for (const llvm::json::Value &token : *object.getArray("prompt"))

@@ -52,7 +52,7 @@ std::string irOf(const std::string &path) {
 class GgufGolden : public testing::TestWithParam<std::string> {};
 
 TEST_P(GgufGolden, LogitsMatchTheFolder) {
-  std::string path = (goldens / GetParam()).string();
+  std::string path = (goldens() / GetParam()).string();
   GgufFolder source(path);
   TestFolder folder;
   std::string file = folder.write("m.gguf", source.write().bytes());
@@ -69,7 +69,7 @@ TEST_P(GgufGolden, LogitsMatchTheFolder) {
 
 std::vector<std::string> convertible() {
   std::vector<std::string> names;
-  for (const auto &entry : fs::directory_iterator(goldens))
+  for (const auto &entry : fs::directory_iterator(goldens()))
     if (!GgufFolder(entry.path().string()).architecture().empty())
       names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
@@ -87,8 +87,8 @@ TEST(Gguf, EveryKindOfGoldenIsConverted) { EXPECT_GE(convertible().size(), 20u);
 
 TEST(Gguf, RowsOfLlamaAreInterleaved) {
   TestFolder folder;
-  std::string file =
-      folder.write("m.gguf", GgufFolder((goldens / "llama-rope-llama3").string()).write().bytes());
+  std::string file = folder.write(
+      "m.gguf", GgufFolder((goldens() / "llama-rope-llama3").string()).write().bytes());
   std::string text = irOf(file);
   EXPECT_THAT(text, HasSubstr("interleaved theta(1.000000e+04) scaling(#mica.llama3_scaling<factor "
                               "= 8.000000e+00 : f64, low_freq_factor = 1.000000e+00 : f64, "
@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Types, GgufBlocks, testing::ValuesIn(blockTypes()),
 class GgufRefusal : public testing::Test {
 protected:
   explicit GgufRefusal(const char *name = "qwen3-dense")
-      : file(GgufFolder((goldens / name).string()).write()) {}
+      : file(GgufFolder((goldens() / name).string()).write()) {}
   std::string problem() {
     mlir::MLIRContext context;
     return messageOf(readModel(context, folder.write("m.gguf", file.bytes())));

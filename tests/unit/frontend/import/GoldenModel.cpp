@@ -12,7 +12,7 @@ namespace mica::test {
 
 std::vector<std::string> goldenNames() {
   std::vector<std::string> names;
-  for (const auto &entry : std::filesystem::directory_iterator(goldens))
+  for (const auto &entry : std::filesystem::directory_iterator(goldens()))
     names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;

@@ -13,7 +13,7 @@
 namespace mica::test {
 
 /// The folder of the goldens of models, and their names in order.
-inline const std::filesystem::path goldens = MICA_SOURCE_DIR "/tests/goldens/models";
+inline std::filesystem::path goldens() { return MICA_SOURCE_DIR "/tests/goldens/models"; }
 std::vector<std::string> goldenNames();
 
 /// Logits [tokens, vocabulary] of a prompt of one sequence, computed in chunks of `chunk` tokens

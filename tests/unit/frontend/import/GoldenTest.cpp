@@ -24,13 +24,13 @@ namespace fs = std::filesystem;
 /// A golden: its prompt and its logits, and the following ids.
 struct Golden {
   explicit Golden(const std::string &name, const std::string &kind = "golden") {
-    auto object = llvm::cantFail(readJsonObject((goldens / name / (kind + ".json")).string()));
+    auto object = llvm::cantFail(readJsonObject((goldens() / name / (kind + ".json")).string()));
     for (const llvm::json::Value &token : *object.getArray("prompt"))
       prompt.push_back(*token.getAsInteger());
     for (const llvm::json::Value &token : *object.getArray("greedy"))
       greedy.push_back(*token.getAsInteger());
     auto array =
-        llvm::cantFail(interp::readNpy((goldens / name / (kind + ".logits.npy")).string()));
+        llvm::cantFail(interp::readNpy((goldens() / name / (kind + ".logits.npy")).string()));
     logits.resize(array.bytes.size() / sizeof(float));
     std::memcpy(logits.data(), array.bytes.data(), array.bytes.size());
   }
@@ -59,12 +59,12 @@ class GoldenTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(GoldenTest, LogitsOfOnePrefill) {
   Golden golden(GetParam());
-  EXPECT_LT(distanceOf((goldens / GetParam()).string(), golden, golden.prompt.size()), 1e-5);
+  EXPECT_LT(distanceOf((goldens() / GetParam()).string(), golden, golden.prompt.size()), 1e-5);
 }
 
 TEST_P(GoldenTest, LogitsOfChunksWithTheCache) {
   Golden golden(GetParam());
-  EXPECT_LT(distanceOf((goldens / GetParam()).string(), golden, 7), 1e-5);
+  EXPECT_LT(distanceOf((goldens() / GetParam()).string(), golden, 7), 1e-5);
 }
 
 /// A rope with frequencies that depend on the sequence length, and the threshold.
@@ -72,7 +72,7 @@ class LengthGoldenTest : public testing::TestWithParam<std::pair<const char *, i
 
 TEST_P(LengthGoldenTest, LogitsAboveTheThreshold) {
   Golden golden(GetParam().first, "golden.above");
-  std::string path = (goldens / GetParam().first).string();
+  std::string path = (goldens() / GetParam().first).string();
   EXPECT_LT(distanceOf(path, golden, golden.prompt.size()), 1e-5);
   EXPECT_LT(distanceOf(path, golden, 31), 1e-5);
 }
@@ -83,7 +83,7 @@ TEST_P(LengthGoldenTest, LogitsAcrossTheThreshold) {
   Golden golden(GetParam().first, "golden.across");
   auto threshold = static_cast<size_t>(GetParam().second);
   mlir::MLIRContext context;
-  auto model = llvm::cantFail(readModel(context, (goldens / GetParam().first).string()));
+  auto model = llvm::cantFail(readModel(context, (goldens() / GetParam().first).string()));
   std::vector<int64_t> ids = golden.prompt;
   ids.insert(ids.end(), golden.greedy.begin(), golden.greedy.end() - 1);
   ASSERT_GT(ids.size(), threshold + 1);
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::ValuesIn(goldenNames()), n
 TEST(Goldens, AreSmallWithOddShapes) {
   std::map<std::string, bool> hasOdd;
   for (const std::string &name : goldenNames()) {
-    std::string folder = (goldens / name).string();
+    std::string folder = (goldens() / name).string();
     uintmax_t size = 0;
     for (const auto &file : fs::directory_iterator(folder))
       size += file.file_size();
@@ -138,14 +138,14 @@ double distanceOfMutant(const std::string &name, const std::string &from, const 
   std::string text;
   {
     mlir::MLIRContext context;
-    auto model = llvm::cantFail(readModel(context, (goldens / name).string()));
+    auto model = llvm::cantFail(readModel(context, (goldens() / name).string()));
     llvm::raw_string_ostream(text) << *model.module;
   }
   EXPECT_NE(text.find(from), std::string::npos) << from;
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
   TestFolder folder;
-  fs::copy(goldens / name / "model.safetensors", folder.path("model.safetensors"));
+  fs::copy(goldens() / name / "model.safetensors", folder.path("model.safetensors"));
   Golden golden(name);
   return distanceOf(folder.write("edited.mlir", text), golden, golden.prompt.size());
 }
