@@ -9,7 +9,7 @@
 #   MICA_BUILD_DIR      the build folder with the compiler (default: build/release)
 #   MICA_JOBS           number of parallel jobs (default: the number of processors)
 #   MICA_SOAK_SECONDS   duration of the test with clients that misbehave (default: 60)
-#   MICA_SCHEDULES      number of random schedules for each weight format (default: 4)
+#   MICA_SCHEDULES      number of random schedules for each weight format (default: 4); MICA_SCHEDULES_SEED selects others
 #
 # Exits with 1 if a test failed or a sanitizer reported something.
 set -uo pipefail

@@ -125,7 +125,8 @@ Linear, YaRN, Llama 3, LongRoPE and dynamic scaling are supported. LongRoPE and 
 has one set of factors up to the original length and another one for longer sequences; dynamic scaling changes theta beyond
 `max_position_embeddings` (`--max-seq` may exceed it). A prompt uses the frequencies for its total length. When a sequence crosses the
 threshold (shown by `info`), its KV cache is recomputed once with the new frequencies; `-v` reports it. Past the threshold, each new token
-uses the frequencies for its own position, as in transformers' cached generation.
+uses the frequencies for its own position, as in transformers' cached generation; with dynamic scaling, the next turn therefore computes
+the whole text again.
 
 Layers with a sliding window cache the window and the positions needed to rewind a turn, not the whole context ([state.md](state.md));
 `info` and `compile -v` show the cache size of a full-length sequence.

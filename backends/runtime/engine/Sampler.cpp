@@ -211,7 +211,7 @@ public:
     scratch.resize(logits.size());
     weights = scratch;
     for (size_t i = 0; i < weights.size(); ++i)
-      weights[i] = logits[i] > kBanned ? expOfNegative((largest - logits[i]) * this->scale) : 0;
+      weights[i] = weightOf((largest - logits[i]) * this->scale);
   }
   Weights(const Weights &) = delete;
   Weights &operator=(const Weights &) = delete;
@@ -231,21 +231,24 @@ public:
     for (size_t begin = 0; begin < weights.size(); begin += kTogether)
       sums.push_back(sumOf(block(begin)));
     double target = share * std::accumulate(sums.begin(), sums.end(), 0.0);
-    // Due to rounding, the target may exceed all sums: then it is the last token.
-    size_t begin = 0, last = 0;
-    for (double sum : sums) {
-      if (target < sum)
-        break;
-      target -= sum;
-      begin += kTogether;
-    }
-    for (size_t i = std::min(begin, (sums.size() - 1) * kTogether); i < weights.size(); ++i) {
-      if (weights[i] == 0)
-        continue;
-      last = i;
-      target -= weights[i];
-      if (target < 0)
-        break;
+    // Due to rounding, the target may exceed all sums: then it is the last token with a weight.
+    size_t chosen = 0;
+    double before = 0, beforeChosen = 0; // the weights of earlier blocks
+    for (size_t i = 0; i < sums.size() && before <= target; before += sums[i++])
+      if (sums[i] > 0) {
+        chosen = i;
+        beforeChosen = before;
+      }
+    target -= beforeChosen;
+    size_t last = 0, begin = chosen * kTogether;
+    for (float weight : block(begin)) {
+      if (weight > 0) {
+        last = begin;
+        target -= weight;
+        if (target < 0)
+          break;
+      }
+      ++begin;
     }
     return tokenAt(last);
   }
@@ -311,6 +314,10 @@ private:
     for (size_t i = 0; i < logits.size(); ++i)
       if (logits[i] > kBanned)
         take(tokenAt(i), logits[i], weights[i]);
+  }
+  /// 0 if the token is banned or its weight would be too small for a normal f32.
+  static float weightOf(float difference) {
+    return difference < 87 ? expOfNegative(difference) : 0;
   }
   int32_t tokenAt(size_t i) const { return tokens.empty() ? static_cast<int32_t>(i) : tokens[i]; }
   int32_t bucketOf(float logit) const {

@@ -149,6 +149,7 @@ void Scheduler::admit(const Match &match, std::unique_ptr<Task> admitted) {
   Task &task = *slots[s].task;
   task.begin(loaded);
   task.order = nextOrder++;
+  task.admission = admissions++;
   task.listener.started();
   task.queued = static_cast<size_t>(match.reused);
   task.result.reusedTokens = match.reused;
@@ -156,9 +157,10 @@ void Scheduler::admit(const Match &match, std::unique_ptr<Task> admitted) {
     task.setCuts(match.reused, match.same);
   rewind(s, match.reused);
   session->setDrafts(static_cast<int64_t>(s), task.maxHeadDrafts > 0);
-  findSource(s);
-  if (task.isPrompt())
+  if (task.isPrompt()) {
+    findSource(s);
     return;
+  }
   if (task.maxTokens == 0)
     end(s, Finish::Length);
   else
@@ -183,14 +185,14 @@ std::optional<size_t> Scheduler::promptSlot() {
 }
 
 /// The time spent so far that does not count as that for prompts or decoding.
-double Scheduler::secondsApart() const {
+double Scheduler::uncountedSeconds() const {
   return session->recomputeSeconds() + session->copySeconds();
 }
 
 /// Computes rows of prompts within the row budget of a step. Returns whether there were any.
 bool Scheduler::computePrompts() {
   auto start = std::chrono::steady_clock::now();
-  double apart = secondsApart(), decoded = counted.decodeSeconds;
+  double uncounted = uncountedSeconds(), decoded = counted.decodeSeconds;
   int64_t used = 0, maxRows = promptRowsOfStep();
   bool some = false;
   while (std::optional<size_t> slot = promptSlot()) {
@@ -209,7 +211,7 @@ bool Scheduler::computePrompts() {
       break;
   }
   double seconds =
-      secondsSince(start) - (secondsApart() - apart) - (counted.decodeSeconds - decoded);
+      secondsSince(start) - (uncountedSeconds() - uncounted) - (counted.decodeSeconds - decoded);
   counted.promptSeconds += seconds;
   if (numDecoding > 0)
     budget.addPrompt(used, seconds);
@@ -289,11 +291,13 @@ void Scheduler::queuePrompts(int64_t maxRows) {
       continue;
     }
     if (!task.hasBegun) {
+      std::optional<Prefix> prefix = prefixToCopy(*slot);
       // At most one copy in a step: it takes time in addition to that for prompts.
-      if (limitsGaps && hasCopied)
+      if (prefix && limitsGaps && hasCopied)
         return;
       task.hasBegun = true;
-      copyPrefix(*slot);
+      if (prefix)
+        copyPrefix(*slot, *prefix);
     }
     if (!options.promptsFirst)
       task.order = nextOrder++;
@@ -331,7 +335,7 @@ void Scheduler::decode() {
   if (active == 0)
     return;
   auto start = std::chrono::steady_clock::now();
-  double apart = secondsApart();
+  double uncounted = uncountedSeconds();
   // With more rows, the arithmetic of a row might depend on their number.
   int64_t maxDrafts = loaded.manifest().batchInvariantRows / active - 1;
   if (Status drafted = draft(maxDrafts); !drafted) {
@@ -355,7 +359,7 @@ void Scheduler::decode() {
   int64_t numJoined = static_cast<int64_t>(rows.size()) - numDecoded;
   if (runDecode() == 0)
     return;
-  double seconds = secondsSince(start) - (secondsApart() - apart);
+  double seconds = secondsSince(start) - (uncountedSeconds() - uncounted);
   if (numJoined == 0) {
     counted.decodeSeconds += seconds;
     budget.addDecode(numDecoding, seconds);
@@ -631,6 +635,7 @@ void Scheduler::end(size_t s, Finish finish) {
     slots[s].decoded.clear();
   slots[s].promptTokens = task->result.promptTokens;
   slots[s].lastUsed = ++uses;
+  replaceSource(s, task->id, reusable);
   task->result.finish = finish;
   task->listener.finished(task->result);
 }

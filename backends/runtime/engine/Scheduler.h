@@ -137,16 +137,23 @@ private:
   void receive();
   bool isWanted(const Task &task);
   struct Match;
+  struct Prefix {
+    size_t slot;
+    int64_t positions;
+  };
   int64_t computedPrompt(size_t slot) const;
   int64_t samePositions(const Task &task, size_t slot) const;
-  void copyPrefix(size_t slot);
+  int64_t awaitedPositions(const Task &task, size_t slot) const;
   void findSource(size_t slot);
+  void replaceSource(size_t slot, RequestId id, int64_t computed);
   bool waitsForCopy(size_t slot) const;
+  std::optional<Prefix> prefixToCopy(size_t slot) const;
+  void copyPrefix(size_t slot, const Prefix &prefix);
   std::optional<Match> freeSlot(const Task &task) const;
   bool admitNext();
   void admit(const Match &match, std::unique_ptr<Task> task);
   std::optional<size_t> promptSlot();
-  double secondsApart() const;
+  double uncountedSeconds() const;
   bool computePrompts();
   bool interruptsPrompts() const;
   size_t promptCount() const;
@@ -186,8 +193,9 @@ private:
   FairQueue<RequestId, std::unique_ptr<Task>> waiting;
   std::vector<Row> rows; ///< The rows queued in the session, in order.
   Totals counted;
-  uint64_t nextOrder = 0; ///< The round-robin order of prompts; see Task::order.
-  uint64_t uses = 0;      ///< Requests that have ended in a slot.
+  uint64_t admissions = 0; ///< Requests that have got a slot.
+  uint64_t nextOrder = 0;  ///< The round-robin order of prompts; see Task::order.
+  uint64_t uses = 0;       ///< Requests that have ended in a slot.
   PromptBudget budget;
   PromptBudget answerBudget; ///< Of recomputeAnswers.
   size_t numDecoding = 0;    ///< The number of requests that the current step decodes for.

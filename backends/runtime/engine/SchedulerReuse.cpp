@@ -31,66 +31,88 @@ int64_t Scheduler::samePositions(const Task &task, size_t s) const {
 /// The minimum number of positions that are worth a copy.
 static constexpr int64_t kMinCopied = 32;
 
-/// Finds the request in progress that will have computed more of a new prompt than its own slot
-/// has: another completion of the same prompt, or one with the same system prompt.
-void Scheduler::findSource(size_t s) {
-  Task &task = *slots[s].task;
-  const Manifest &m = loaded.manifest();
-  if (m.ranks > 1)
-    return;
-  int64_t best = task.result.reusedTokens + kMinCopied - 1;
-  for (size_t other = 0; other < slots.size(); ++other) {
-    const Task *earlier = slots[other].task.get();
-    if (other == s || !earlier ||
-        (m.ropeThetaGrows && earlier->totalLength() != task.totalLength()))
-      continue;
-    int64_t common = earlier->sharedPrompt == task.sharedPrompt
-                         ? task.maxReused()
-                         : task.commonPrefix(earlier->prompt);
-    if (common > best && computedPrompt(other) < common) {
-      best = common;
-      task.source = {other, earlier->id, common};
-    }
-  }
-  auto isState = [](const CacheSpec &cache) { return cache.slots > 0; };
-  if (!task.source || std::ranges::none_of(m.caches, isState))
-    return;
-  // States can only be copied up to this many positions after the common ones.
-  constexpr int64_t kept = 32;
-  if (Task &earlier = *slots[task.source->slot].task;
-      earlier.result.promptTokens - task.source->positions > kept)
-    earlier.cuts.push_back(static_cast<size_t>(task.source->positions));
+/// The number of leading positions of a prompt that it has in common with that of an earlier
+/// request, and that are worth waiting for until that has computed them; 0 if none are.
+int64_t Scheduler::awaitedPositions(const Task &task, size_t s) const {
+  const Task *earlier = slots[s].task.get();
+  if (!earlier || earlier->admission >= task.admission ||
+      !session->haveSameFrequencies(earlier->totalLength(), task.totalLength()))
+    return 0;
+  // The last row of a prompt is always computed.
+  int64_t common = earlier->sharedPrompt == task.sharedPrompt ? task.maxReused()
+                                                              : task.commonPrefix(earlier->prompt);
+  common = std::min(common, task.result.promptTokens - 1);
+  int64_t saved = common - task.result.reusedTokens, computed = computedPrompt(s);
+  bool isWorthIt = saved >= kMinCopied && common - computed <= 2 * saved;
+  return computed < common && isWorthIt ? common : 0;
 }
 
-/// Copies the prefix of a prompt from another slot, if that has more of it than the prompt's own
-/// slot.
-void Scheduler::copyPrefix(size_t s) {
+/// Finds the earlier request in progress that will have computed most of a new prompt: another
+/// completion of the same prompt, or one with the same system prompt.
+void Scheduler::findSource(size_t s) {
   Task &task = *slots[s].task;
-  int64_t own = task.result.reusedTokens, best = own + kMinCopied - 1;
-  std::optional<size_t> from;
+  task.source.reset();
+  if (loaded.manifest().ranks > 1)
+    return;
+  int64_t longest = 0;
+  for (size_t other = 0; other < slots.size(); ++other)
+    if (int64_t positions = awaitedPositions(task, other); positions > longest) {
+      longest = positions;
+      task.source = {other, slots[other].task->id, positions};
+    }
+  auto isState = [](const CacheSpec &cache) { return cache.slots > 0; };
+  if (!task.source || std::ranges::none_of(loaded.manifest().caches, isState))
+    return;
+  // States can be copied until this many further positions have been computed; a few of them may be
+  // decoded before the copy.
+  constexpr int64_t maxFurther = 16;
+  if (Task &earlier = *slots[task.source->slot].task;
+      earlier.result.promptTokens - longest > maxFurther)
+    earlier.cuts.push_back(static_cast<size_t>(longest));
+}
+
+/// Other requests wait for a prefix from slot `s`, whose request `id` has ended after `computed`
+/// positions: they take it from the next one.
+void Scheduler::replaceSource(size_t s, RequestId id, int64_t computed) {
+  for (size_t other = 0; other < slots.size(); ++other)
+    if (const Task *task = slots[other].task.get();
+        task && !task->hasBegun && task->source && task->source->slot == s &&
+        task->source->id == id && task->source->positions > computed)
+      findSource(other);
+}
+
+/// The slot that has most of a prompt and from which that can be copied, if it is more than the
+/// prompt's own slot has.
+std::optional<Scheduler::Prefix> Scheduler::prefixToCopy(size_t s) const {
+  const Task &task = *slots[s].task;
+  std::optional<Prefix> longest;
+  int64_t minimum = task.result.reusedTokens + kMinCopied;
   for (size_t other = 0; other < slots.size(); ++other) {
     if (other == s || slots[other].isBusy)
       continue;
-    int64_t same = samePositions(task, other);
-    if (same > best && same < task.result.promptTokens &&
-        session->canCopy(static_cast<int64_t>(other), same)) {
-      best = same;
-      from = other;
+    int64_t common = std::min(samePositions(task, other), task.result.promptTokens - 1);
+    if (common >= minimum &&
+        session->canCopy(static_cast<int64_t>(other), common, task.totalLength())) {
+      minimum = common + 1;
+      longest = {other, common};
     }
   }
-  if (!from)
-    return;
-  auto sequence = static_cast<int64_t>(s);
-  session->copy(static_cast<int64_t>(*from), sequence, best);
-  session->setTotalLength(sequence, task.totalLength());
-  task.queued = static_cast<size_t>(best);
-  task.result.reusedTokens = best;
-  hasCopied = true;
-  counted.copiedTokens += best - own;
+  return longest;
 }
 
-/// Whether the prefix of a prompt is still being computed in the slot that it is copied from. That
-/// request was admitted earlier, so that they do not wait for each other.
+void Scheduler::copyPrefix(size_t s, const Prefix &prefix) {
+  Task &task = *slots[s].task;
+  auto sequence = static_cast<int64_t>(s);
+  session->copy(static_cast<int64_t>(prefix.slot), sequence, prefix.positions);
+  session->setTotalLength(sequence, task.totalLength());
+  counted.copiedTokens += prefix.positions - task.result.reusedTokens;
+  task.queued = static_cast<size_t>(prefix.positions);
+  task.result.reusedTokens = prefix.positions;
+  hasCopied = true;
+}
+
+/// Whether the prefix of a prompt is still being computed in the slot that it is copied from.
+/// Requests wait only for those that were admitted before them, so never for each other.
 bool Scheduler::waitsForCopy(size_t s) const {
   const std::optional<Task::Source> &source = slots[s].task->source;
   if (!source)

@@ -117,9 +117,10 @@ struct Scheduler::Task {
   std::optional<PromptLookup> lookup; ///< from `begin` on, as the sampler
   std::optional<Sampler> sampler;
   RequestResult result;
-  uint64_t order = 0;    ///< the prompt in progress with the lowest number is next
-  size_t queued = 0;     ///< positions of the prompt that are cached or queued
-  bool hasBegun = false; ///< rows of the prompt have been queued
+  uint64_t admission = 0; ///< its number in the order in which requests have got slots
+  uint64_t order = 0;     ///< the prompt in progress with the lowest number is next
+  size_t queued = 0;      ///< positions of the prompt that are cached or queued
+  bool hasBegun = false;  ///< rows of the prompt have been queued
   /// The slot of an earlier request from which `positions` are copied when it has computed them.
   struct Source {
     size_t slot;

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -207,7 +205,6 @@ void Session::takeCheckpoint(int64_t sequence, int64_t end, int64_t spacing) {
     checkpoints->take(sequence, length);
 }
 
-/// Discards all positions of a sequence after the first `length`.
 void Session::setTotalLength(int64_t sequence, int64_t total) {
   if (!histories.empty())
     histories[sequence].totalLength = total;

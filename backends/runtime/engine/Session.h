@@ -84,8 +84,9 @@ public:
   /// How many positions rewind would keep.
   int64_t rewindable(int64_t sequence, int64_t length) const;
   /// Whether everything is stored that the row after the first `length` positions of a sequence
-  /// reads, and can be copied: not if several ranks run the program.
-  bool canCopy(int64_t from, int64_t length) const;
+  /// reads, and can be copied to a text of `total` positions: not if several ranks run the program,
+  /// or if that is in another regime.
+  bool canCopy(int64_t from, int64_t length, int64_t total) const;
   /// Replaces all positions of `to` by the first `length` of `from`, which are computed and can be
   /// copied. `to` has no queued rows.
   void copy(int64_t from, int64_t to, int64_t length);
@@ -93,6 +94,8 @@ public:
   /// have in a text of `total` positions: of a theta that grows with the length, only those that
   /// were computed with the same length. In another regime they are recomputed anyway.
   int64_t reusableFor(int64_t total, int64_t sequence, int64_t length) const;
+  /// Whether prompts of texts of two total lengths have the same frequencies.
+  bool haveSameFrequencies(int64_t total, int64_t other) const;
   /// Whether rewinding may continue at checkpoints. If so, they are taken at regular distances.
   bool keepsCheckpoints() const { return checkpoints->isEnabled(); }
   /// Takes a checkpoint near the end of the computed positions, if the states allow one.

@@ -58,13 +58,22 @@ int64_t Session::rewind(int64_t sequence, int64_t length) {
   return length;
 }
 
-bool Session::canCopy(int64_t from, int64_t length) const {
+bool Session::canCopy(int64_t from, int64_t length, int64_t total) const {
   return model.manifest().ranks == 1 && areStatesStored(from, length) &&
-         areCachesStored(from, length);
+         areCachesStored(from, length) &&
+         (histories.empty() || histories[from].regime == ropeRegime(total));
+}
+
+bool Session::haveSameFrequencies(int64_t total, int64_t other) const {
+  if (histories.empty())
+    return true;
+  size_t regime = ropeRegime(total);
+  return regime == ropeRegime(other) &&
+         (!model.manifest().ropeThetaGrows || regime == 0 || total == other);
 }
 
 void Session::copy(int64_t from, int64_t to, int64_t length) {
-  assert(canCopy(from, length) && from != to);
+  assert(from != to);
   auto start = std::chrono::steady_clock::now();
   startOver(to);
   struct Part {
@@ -119,12 +128,13 @@ void Session::copy(int64_t from, int64_t to, int64_t length) {
   forget(to, length);
 }
 
-/// Nothing that a sequence has computed is used again.
+/// Discards everything that a sequence has computed.
 void Session::startOver(int64_t sequence) {
   computed[sequence] = {};
   checkpoints->drop(sequence, 0);
 }
 
+/// Discards all positions of a sequence after the first `length`.
 void Session::forget(int64_t sequence, int64_t length) {
   lengths[sequence] = length;
   if (!heads.empty())

@@ -27,8 +27,8 @@ std::string fakeManifest(const std::string &features, int64_t vocab, int64_t max
     "config": {"layers": 1}})";
 }
 
-std::string fakeManifestOfLengths() {
-  std::string manifest = fakeManifest();
+std::string fakeManifestOfLengths(int64_t maxSeq) {
+  std::string manifest = fakeManifest("", fakeVocab, maxSeq);
   std::string_view last = R"("scratch"])";
   manifest.replace(manifest.find(last), last.size(), R"("scratch", "lengths"])");
   manifest.insert(manifest.rfind('}'),

@@ -22,7 +22,7 @@ std::string fakeManifest(const std::string &features = "", int64_t vocab = fakeV
                          int64_t maxSeq = fakeMaxSeq);
 
 /// The manifest of the model whose rows depend on the sequence length.
-std::string fakeManifestOfLengths();
+std::string fakeManifestOfLengths(int64_t maxSeq = fakeMaxSeq);
 
 /// The manifest of the model with a sliding window. Six positions can be removed again.
 std::string fakeManifestOfWindows();

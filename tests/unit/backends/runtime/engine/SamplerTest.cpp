@@ -415,6 +415,35 @@ TEST(Sampler, FrequenciesFollowTheProbabilities) {
     EXPECT_NEAR(counts[token], 20000 * p, 4 * std::sqrt(20000 * p * (1 - p)));
 }
 
+/// A vocabulary of several blocks, of which some are banned.
+TEST(Sampler, FrequenciesOfALargeVocabulary) {
+  constexpr size_t vocab = 5 * 1024 + 7;
+  const std::map<size_t, double> probabilities = {
+      {1030, 0.1}, {2047, 0.2}, {2048, 0.3}, {4100, 0.15}, {vocab - 8, 0.25}};
+  std::vector<float> sparse(vocab, -inf);
+  for (auto [token, p] : probabilities)
+    sparse[token] = static_cast<float>(std::log(p));
+  std::vector<float> full = sparse;
+  for (float &logit : full)
+    logit = std::max(logit, -30.0f);
+  for (const auto &[values, topK] : {std::pair(sparse, 0), {full, 0}, {sparse, 3}, {full, 3}}) {
+    SamplingOptions options = plain();
+    options.seed = 42;
+    options.topK = topK;
+    Sampler sampler(options, vocab);
+    std::map<size_t, int> counts;
+    for (int i = 0; i < 20000; ++i)
+      ++counts[static_cast<size_t>(*sampler.sample(values))];
+    double kept = topK > 0 ? 0.75 : 1; // the probabilities of the three most likely ones
+    for (auto [token, probability] : probabilities) {
+      double p = topK > 0 && probability < 0.2 ? 0 : probability / kept;
+      EXPECT_NEAR(counts[token], 20000 * p, 4 * std::sqrt(20000 * p * (1 - p))) << token;
+      counts.erase(token);
+    }
+    EXPECT_TRUE(counts.empty());
+  }
+}
+
 TEST(Sampler, SeedAndStreamDecideTheNumbers) {
   auto draw = [](uint64_t seed, uint64_t stream) {
     SamplingOptions options = plain();
