@@ -114,6 +114,31 @@ def serves_options(case):
         case.assertEqual(own.ask("GET", "/metrics")[0], 200)
 
 
+def reuses_prefixes(case):
+    with Server("--sequences", "1") as own:
+        prompt = own.post("/tokenize", {"content": PROMPT})[1]["tokens"]
+        for last in (3, 4):
+            usage = own.complete([*prompt, last, *prompt], max_tokens=1)["usage"]
+        case.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], len(prompt))
+
+
+def keeps_sequences(case):
+    """As many texts as sequences keep their caches."""
+    texts = [[token] * 20 for token in (5, 6, 7)]
+    for sequences, cached in ((2, 0), (3, 19)):
+        with Server("--sequences", str(sequences)) as own:
+            for text in (*texts, texts[0]):
+                usage = own.complete(text, max_tokens=1)["usage"]
+            case.assertEqual(usage["prompt_tokens_details"]["cached_tokens"], cached)
+
+
+def limits_times(case):
+    with Server("--sequences", "1", "--receive-timeout", "1", "--send-timeout", "60", "--request-timeout", "60") as own:
+        with own.connect() as client:
+            client.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
+            case.assertEqual(client.recv(4096), b"", "the time for a body is over")
+
+
 def missing_paths(case):
     with Server("--sequences", "1") as own:
         for path in ("/slots", "/props", "/completion", "/infill", "/v1/embeddings", "/v1/responses"):
@@ -340,8 +365,10 @@ TESTS = {
         renamed_command("server", "mica run MODEL serve")),
     "`llama-server -c N`": lambda case: case.assertIn(b"64 positions", program(MODEL, "--max-seq", "64").run("info").stdout),
     "`llama-server -b N`, `-ub N`": serves_options,
-    "`llama-server --cache-reuse N`, `--cache-ram N`": missing(["serve", "--cache-reuse", 1], ["serve", "--cache-ram", 1]),
-    "`llama-server --metrics`, `--timeout N`": serves_options,
+    "`llama-server --cache-reuse N`": several(missing(["serve", "--cache-reuse", 1]), reuses_prefixes),
+    "`llama-server --cache-ram N`": several(missing(["serve", "--cache-ram", 1]), keeps_sequences),
+    "`llama-server --metrics`": several(missing(["serve", "--metrics"]), serves_options),
+    "`llama-server --timeout N`": several(missing(["serve", "--timeout", 1]), limits_times),
     "`llama-server`'s `/slots`, `/props`, `/completion`, `/infill`, `/v1/embeddings`, `/v1/responses`": missing_paths,
     "`llama-tokenize`": tokenizes,
     "`llama-embedding`": missing_command("embed", "embedding"),

@@ -14,8 +14,8 @@ struct Request {
   GenerationSettings settings;
   /// Distinguishes requests with the same seed.
   uint64_t stream = 0;
-  /// The maximum number of positions at the beginning of the prompt that may be reused from a
-  /// slot's cache; 0: the whole prompt is computed. Does not change the output.
+  /// The maximum length of the prompt's prefix that may be reused from a slot's cache; 0: the whole
+  /// prompt is computed. Does not change the output.
   int64_t maxReused = 0;
   /// Pass the logits of every position to the listener, not only of those from which tokens are
   /// sampled.

@@ -154,7 +154,7 @@ void Scheduler::admit(const Match &match, std::unique_ptr<Task> admitted) {
   task.queued = static_cast<size_t>(match.reused);
   task.result.reusedTokens = match.reused;
   if (session->keepsCheckpoints())
-    task.setCuts(match.reused, match.same);
+    task.setCuts(match.reused, match.common);
   rewind(s, match.reused);
   session->setDrafts(static_cast<int64_t>(s), task.maxHeadDrafts > 0);
   if (task.isPrompt()) {

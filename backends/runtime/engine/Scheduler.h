@@ -78,9 +78,9 @@ public:
   /// Listeners of unfinished requests are not notified.
   ~Scheduler();
 
-  /// Queues a request. `listener` must outlive it. Slots are given to waiting requests in the order
-  /// of submission, but requests with the same `leader`, an earlier request, and the leader itself
-  /// take turns as one with all others. Errors are those of checkRequest.
+  /// Queues a request. `listener` must outlive it. Slots are given to waiting requests round-robin,
+  /// in the order of submission; requests with the same `leader`, an earlier request, and the
+  /// leader itself count as one. Errors are those of checkRequest.
   Result<RequestId> submit(Request request, RequestListener &listener,
                            std::optional<RequestId> leader = {});
   /// The same for a request that has passed checkRequest. While it waits, it takes no memory in
@@ -142,7 +142,7 @@ private:
     int64_t positions;
   };
   int64_t computedPrompt(size_t slot) const;
-  int64_t samePositions(const Task &task, size_t slot) const;
+  int64_t commonPrefix(const Task &task, size_t slot) const;
   int64_t awaitedPositions(const Task &task, size_t slot) const;
   void findSource(size_t slot);
   void replaceSource(size_t slot, RequestId id, int64_t computed);

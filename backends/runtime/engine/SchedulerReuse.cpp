@@ -8,8 +8,7 @@
 
 namespace mica::rt {
 
-/// The number of positions at the beginning of the prompt of slot `s` that are computed, but not
-/// necessarily stored.
+/// The length of the prefix of the prompt of slot `s` that is computed, but not necessarily stored.
 int64_t Scheduler::computedPrompt(size_t s) const {
   auto ofSlot = [&](const Row &row) { return row.slot == s; };
   int64_t computed =
@@ -17,9 +16,9 @@ int64_t Scheduler::computedPrompt(size_t s) const {
   return std::min(computed, slots[s].task->result.promptTokens);
 }
 
-/// The number of positions at the beginning of a prompt that are the same as in slot `s`, and may
-/// be reused: of a request in progress, those of its prompt.
-int64_t Scheduler::samePositions(const Task &task, size_t s) const {
+/// The length of the prefix that a prompt has in common with slot `s`, and may reuse: with a
+/// request in progress, of its prompt.
+int64_t Scheduler::commonPrefix(const Task &task, size_t s) const {
   const Task *other = slots[s].task.get();
   std::span<const int32_t> known(other ? other->prompt : slots[s].cached);
   if (other)
@@ -28,11 +27,13 @@ int64_t Scheduler::samePositions(const Task &task, size_t s) const {
                               task.commonPrefix(known));
 }
 
-/// The minimum number of positions that are worth a copy.
+/// The minimum number of positions that are worth a copy. States of fixed size are copied as a
+/// whole, whatever the number, but computing so many reads all weights, which are several times as
+/// large.
 static constexpr int64_t kMinCopied = 32;
 
-/// The number of leading positions of a prompt that it has in common with that of an earlier
-/// request, and that are worth waiting for until that has computed them; 0 if none are.
+/// The length of the prefix that a prompt has in common with that of an earlier request in slot
+/// `s`, if it is worth waiting until that has computed it; else 0.
 int64_t Scheduler::awaitedPositions(const Task &task, size_t s) const {
   const Task *earlier = slots[s].task.get();
   if (!earlier || earlier->admission >= task.admission ||
@@ -90,7 +91,7 @@ std::optional<Scheduler::Prefix> Scheduler::prefixToCopy(size_t s) const {
   for (size_t other = 0; other < slots.size(); ++other) {
     if (other == s || slots[other].isBusy)
       continue;
-    int64_t common = std::min(samePositions(task, other), task.result.promptTokens - 1);
+    int64_t common = std::min(commonPrefix(task, other), task.result.promptTokens - 1);
     if (common >= minimum &&
         session->canCopy(static_cast<int64_t>(other), common, task.totalLength())) {
       minimum = common + 1;
@@ -127,24 +128,24 @@ bool Scheduler::waitsForCopy(size_t s) const {
 /// than that and does not cost another conversation its cache. If there is none, the least recently
 /// used slot, which may be one that was never used.
 std::optional<Scheduler::Match> Scheduler::freeSlot(const Task &task) const {
-  std::optional<Match> best;
-  int64_t bestContinued = 0;
+  std::optional<Match> match;
+  int64_t longest = 0;
   for (size_t s = 0; s < slots.size(); ++s) {
     if (slots[s].task)
       continue;
-    int64_t same = samePositions(task, s),
-            reused = session->rewindable(static_cast<int64_t>(s), same);
+    int64_t common = commonPrefix(task, s),
+            reused = session->rewindable(static_cast<int64_t>(s), common);
     auto filled = static_cast<int64_t>(slots[s].cached.size() + slots[s].decoded.size());
     // The last token of a prompt that is given again is computed for its logits.
-    bool continues = same + 1 >= slots[s].promptTokens || reused >= filled - reused;
+    bool continues = common + 1 >= slots[s].promptTokens || reused >= filled - reused;
     int64_t continued = continues ? reused : 0;
-    if (!best || continued > bestContinued ||
-        (continued == bestContinued && slots[s].lastUsed < slots[best->slot].lastUsed)) {
-      best = {s, same, reused};
-      bestContinued = continued;
+    if (!match || continued > longest ||
+        (continued == longest && slots[s].lastUsed < slots[match->slot].lastUsed)) {
+      match = {s, common, reused};
+      longest = continued;
     }
   }
-  return best;
+  return match;
 }
 
 /// The number of positions of a text that another request's prompt may reuse: those with the values

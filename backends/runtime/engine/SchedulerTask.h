@@ -34,18 +34,18 @@ struct Scheduler::Task {
     }
   }
 
-  /// Sets the rows of the prompt after which calls end for the sake of a checkpoint, if `same`
-  /// positions of the slot have the prompt's tokens and `reused` of them can be reused: where other
-  /// prompts with that beginning diverge, and so close to the end of the prompt that an edit of
-  /// its last turn computes at most 512 positions. A request that may not reuse its whole prompt is
-  /// not one of a conversation.
-  void setCuts(int64_t reused, int64_t same) {
+  /// Sets the rows of the prompt after which calls end for the sake of a checkpoint, if the slot
+  /// has the first `common` positions of the prompt and `reused` of them can be reused: where other
+  /// prompts with that prefix diverge, and so close to the end of the prompt that an edit of its
+  /// last turn computes at most 512 positions. A request that may not reuse its whole prompt is not
+  /// one of a conversation.
+  void setCuts(int64_t reused, int64_t common) {
     constexpr int64_t minGain = 64, lastTurn = 448, enough = 512;
     int64_t length = result.promptTokens;
     if (request.maxReused < length)
       return;
-    if (same - reused >= minGain)
-      cuts.push_back(static_cast<size_t>(same));
+    if (common - reused >= minGain)
+      cuts.push_back(static_cast<size_t>(common));
     if (length > enough && length - lastTurn > reused)
       cuts.push_back(static_cast<size_t>(length - lastTurn));
   }
@@ -56,8 +56,7 @@ struct Scheduler::Task {
   int64_t maxReused() const {
     return std::min(request.maxReused, result.promptTokens - request.forcedTokens.empty());
   }
-  /// The number of positions at the beginning of the prompt that may be reused and have the given
-  /// tokens.
+  /// The length of the prefix that the prompt has in common with `tokens`, and may reuse.
   int64_t commonPrefix(std::span<const int32_t> tokens) const {
     auto end = prompt.begin() + maxReused();
     return std::mismatch(prompt.begin(), end, tokens.begin(), tokens.end()).first - prompt.begin();
@@ -136,7 +135,7 @@ struct Scheduler::Task {
 /// A slot for a request.
 struct Scheduler::Match {
   size_t slot = 0;
-  int64_t same = 0;   ///< positions with the same tokens
+  int64_t common = 0; ///< positions with the same tokens
   int64_t reused = 0; ///< of them, those that the session can reuse
 };
 

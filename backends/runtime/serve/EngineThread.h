@@ -25,11 +25,11 @@ public:
   ~EngineThread();
 
   using Submission = std::pair<SharedRequest, std::shared_ptr<RequestListener>>;
-  /// Submits all requests, which have passed checkRequest, or none. They take turns as one with
-  /// others that wait for a slot. May be called from any thread. Listeners are kept until their
-  /// requests have finished, and are called on the engine's thread, except `sampled`. Absent if too
-  /// many requests are waiting. A listener's exception fails its request, one of the scheduler
-  /// (std::bad_alloc) all unfinished ones.
+  /// Submits all requests, which have passed checkRequest, or none. They count as one where slots
+  /// are given round-robin to those that wait. May be called from any thread. Listeners are kept
+  /// until their requests have finished, and are called on the engine's thread, except `sampled`.
+  /// Absent if too many requests are waiting. A listener's exception fails its request, one of the
+  /// scheduler (std::bad_alloc) all unfinished ones.
   std::optional<std::vector<Scheduler::RequestId>> submit(std::vector<Submission> submissions);
   /// May be called from any thread.
   void cancel(Scheduler::RequestId id);

@@ -224,8 +224,8 @@ TEST_F(CheckpointsTest, TurnsBeginAtCheckpoints) {
   }
 }
 
-// Prompts that share a beginning continue at the place where they diverge.
-TEST_F(CheckpointsTest, SharedBeginnings) {
+// Prompts that share a prefix continue at the place where they diverge.
+TEST_F(CheckpointsTest, SharedPrefixes) {
   open({.slots = 1, .promptRows = 512, .checkpointBytes = 1 << 20});
   Tokens shared = randomText(300);
   for (int i = 0; i < 4; ++i) {

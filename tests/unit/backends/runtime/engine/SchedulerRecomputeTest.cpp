@@ -1,5 +1,6 @@
 #include "tests/unit/backends/runtime/engine/SchedulerFixture.h"
 
+#include <array>
 #include <gtest/gtest.h>
 
 using namespace mica;
@@ -119,7 +120,7 @@ TEST_F(RecomputeTest, CancellingDoesNotStopOthersOfTheCall) {
 class GrowingThetaTest : public SchedulerFixture {
 protected:
   std::string manifest() const override {
-    std::string text = fakeManifestOfLengths();
+    std::string text = fakeManifestOfLengths(60);
     return text.insert(text.rfind('}'), R"(, "rope_theta_grows": true)");
   }
 };
@@ -143,5 +144,34 @@ TEST_F(GrowingThetaTest, ShortTextsReusePositionsUntilTheyCrossTheThreshold) {
   EXPECT_EQ(reused({5, 3, 9, 1, 4}, 100, 2), 3);
   EXPECT_EQ(reused({5, 3, 9, 1, 7}, 100, 6), 4);
   EXPECT_EQ(reused({5, 3, 9, 1, 7}, 100), 0) << "its positions have been recomputed for its answer";
+}
+
+TEST_F(GrowingThetaTest, OnlyPromptsOfTheSameLengthShareAPrefix) {
+  open({.slots = 3, .promptRows = 12});
+  Tokens text(50, 5), other = text, shorter = text, longer = text;
+  other.back() = 6;
+  shorter.resize(36);
+  longer.push_back(6);
+  std::array<Recorder, 3> recorders;
+  auto submitPrompt = [&](const Tokens &prompt, Recorder &recorder) {
+    Request next = request(prompt, 3);
+    next.maxReused = 100;
+    submit(next, recorder);
+  };
+  submitPrompt(text, recorders[0]);
+  submitPrompt(other, recorders[1]);
+  submitPrompt(shorter, recorders[2]);
+  while (recorders[2].tokens.empty())
+    ASSERT_TRUE(scheduler->step());
+  EXPECT_TRUE(recorders[0].tokens.empty()) << "a prompt of another length does not wait";
+  finishAll();
+  EXPECT_EQ(scheduler->totals().promptTokens, 50 + 1 + 36);
+  EXPECT_EQ(scheduler->totals().copiedTokens, 49);
+  EXPECT_EQ(scheduler->totals().recomputedTokens, 0);
+  EXPECT_EQ(recorders[0].tokens, fakeContinuation(text, 3));
+  EXPECT_EQ(recorders[1].tokens, fakeContinuation(other, 3));
+  EXPECT_EQ(recorders[2].tokens, fakeContinuation(shorter, 3));
+  EXPECT_EQ(reused(longer, 100), 0);
+  EXPECT_EQ(scheduler->totals().copiedTokens, 49);
 }
 } // namespace

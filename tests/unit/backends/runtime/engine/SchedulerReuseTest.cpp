@@ -58,7 +58,7 @@ TEST_F(SchedulerReuseTest, PicksTheSlotWithTheLongestPrefix) {
 }
 
 // A system prompt, for example.
-TEST_F(SchedulerReuseTest, ACommonBeginningCostsNoOtherTextItsCache) {
+TEST_F(SchedulerReuseTest, ACommonPrefixCostsNoOtherTextItsCache) {
   open({.slots = 3});
   Tokens first = {1, 5, 3, 8, 6, 4}, second = {1, 5, 9, 7, 2, 3}, third = {1, 5, 2, 2, 2, 2};
   auto next = [](Tokens text) {
@@ -75,7 +75,7 @@ TEST_F(SchedulerReuseTest, ACommonBeginningCostsNoOtherTextItsCache) {
 }
 
 // A question that is shorter than the system prompt before it.
-TEST_F(SchedulerReuseTest, ALongCommonBeginningCostsNoOtherTextItsCache) {
+TEST_F(SchedulerReuseTest, ALongCommonPrefixCostsNoOtherTextItsCache) {
   open({.slots = 2});
   Recorder answered;
   submit(request({1, 5, 3, 8, 6, 4}, 8), answered);

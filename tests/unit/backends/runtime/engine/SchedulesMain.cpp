@@ -1,8 +1,8 @@
 // mica-schedules PROGRAM SEED COUNT: checks that a request's logits are bit-identical to those of
 // the request alone, in at least COUNT random schedules: 1 to 64 sequences, 1 to 3 threads, any
 // prefill chunk size, all ways to schedule prompts, requests that join, wait, are canceled, draft
-// tokens, and find a part of their prompt in a cache or a checkpoint: the beginning of another
-// prompt, or the conversation up to an earlier answer. Prints the first difference and exits with
+// tokens, and find a part of their prompt in a cache or a checkpoint: a prefix of another prompt,
+// or the conversation up to an earlier answer. Prints the first difference and exits with
 // 1, or prints how much was compared.
 #include "backends/cpu/device/CpuDevice.h"
 #include "backends/runtime/abi/KernelStack.h"
@@ -62,7 +62,7 @@ Tokens randomTokens(const Manifest &manifest, std::mt19937 &random, size_t count
   return tokens;
 }
 
-/// Prompts with common beginnings, so that some reuse or copy each other's caches.
+/// Prompts with common prefixes, so that some reuse or copy each other's caches.
 std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random) {
   const Tokens shared = randomTokens(manifest, random, 400);
   std::vector<Request> requests(numRequests);
