@@ -210,13 +210,6 @@ void Session::setTotalLength(int64_t sequence, int64_t total) {
     histories[sequence].totalLength = total;
 }
 
-/// The number of thresholds that a length exceeds.
-size_t Session::ropeRegime(int64_t length) const {
-  const std::vector<int64_t> &thresholds = model.manifest().ropeLengthThresholds;
-  return static_cast<size_t>(std::lower_bound(thresholds.begin(), thresholds.end(), length) -
-                             thresholds.begin());
-}
-
 /// The sequence length that determines the frequencies of a row.
 int64_t Session::lengthAt(int64_t sequence, int64_t position) const {
   return std::max(histories[sequence].totalLength, position + 1);

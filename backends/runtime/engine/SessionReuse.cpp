@@ -58,6 +58,13 @@ int64_t Session::rewind(int64_t sequence, int64_t length) {
   return length;
 }
 
+/// The number of thresholds that a length exceeds.
+size_t Session::ropeRegime(int64_t length) const {
+  const std::vector<int64_t> &thresholds = model.manifest().ropeLengthThresholds;
+  return static_cast<size_t>(std::lower_bound(thresholds.begin(), thresholds.end(), length) -
+                             thresholds.begin());
+}
+
 bool Session::canCopy(int64_t from, int64_t length, int64_t total) const {
   return model.manifest().ranks == 1 && areStatesStored(from, length) &&
          areCachesStored(from, length) &&
