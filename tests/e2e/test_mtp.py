@@ -183,6 +183,32 @@ class Mtp(Case):
         self.assertNotEqual(without.returncode, 0)
         self.assertIn("mtp: the program has no multi-token prediction head", without.stderr.decode())
 
+    def test_copied_prompts(self):
+        """A copied prefix contains the rows that the head has, or has not, computed: as many drafts are right as without a copy."""
+        folder, _ = partly_right("qwen3-5")
+        tensors = {name: value.copy() for name, value in reference.read_tensors(folder / "model.safetensors").items()}
+        # What the head has of earlier positions determines its drafts.
+        tensors["mtp.layers.0.self_attn.o_proj.weight"] *= 30
+        reference.write_tensors(folder / "model.safetensors", tensors)
+        folder = checkpoint.with_tokenizer(folder, pathlib.Path(harness.folder("mtp-copied"), "model"),
+                                           BUNDLED / "minimind-dense", ("tokenizer.json", "tokenizer_config.json"), 3)
+        built = program(folder, "--keep-mtp", "--weights", "f32")
+        prompt = (GOLDEN["prompt"] * 9)[:70]
+
+        def answers(*prompts):
+            with Server("--sequences", "2", "--mtp", "3", "--prefill-chunk", "64", command=[built.path]) as own:
+                made = own.complete(list(prompts), max_tokens=40, temperature=0, ignore_eos=True)
+                own.complete("a", max_tokens=1)  # then the last step of the others has been counted
+                return [choice["text"] for choice in made["choices"]], *(own.metric(f"mica_{kind}_tokens_total")
+                                                                         for kind in ("copied", "drafted", "accepted"))
+
+        # The prefix is copied before the head computes it, or afterwards.
+        for second in (prompt[:60], prompt):
+            alone = [answers(each) for each in (prompt, second)]
+            texts, *counts = zip(*alone)
+            self.assertGreater(min(counts[-1]), 0)
+            self.assertEqual(answers(prompt, second), ([text for [text] in texts], len(second) - 1, *map(sum, counts[1:])))
+
     def test_verify(self):
         """The model of a program with a head is verified like others."""
         for weights in ("f32", "int8"):
