@@ -375,7 +375,7 @@ class Memory(Case):
         """(resident weights, anonymous memory) of each process that decodes with `sequences` sequences of 900 positions, when they have at
         least so much anonymous memory."""
         weights = json.loads(harness.execute([program, "info", "--json"]).stdout)["manifest"]["weight_bytes"]
-        mark = f"MICA_TEST_RANKS={os.getpid()} memory {ranks} {sequences}"
+        mark = f"MICA_TEST_RANKS={os.getpid()} {self.id()} {ranks} {sequences}"
         command = [*map(str, start), program, "bench", "-t", "1", "--prompt", "0", "--gen", "100", "--depth", "900", "--batch", str(sequences),
                    "--repeat", "10000"]
 
