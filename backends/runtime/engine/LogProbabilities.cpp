@@ -1,10 +1,12 @@
 #include "backends/runtime/engine/LogProbabilities.h"
 #include "backends/runtime/engine/ExpOfNegative.h"
+#include "backends/runtime/engine/HeapOfFirst.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <ranges>
 
 namespace mica::rt {
 
@@ -13,20 +15,8 @@ static std::vector<int32_t> mostLikely(std::span<const float> logits, size_t cou
   auto precedes = [&](int32_t a, int32_t b) {
     return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
   };
-  count = std::min(count, logits.size());
-  std::vector<int32_t> found; // a heap, whose front comes last
-  found.reserve(count + 1);
-  for (int32_t token = 0; token < static_cast<int32_t>(logits.size()) && count > 0; ++token) {
-    bool isFull = found.size() == count;
-    if (isFull && !precedes(token, found.front()))
-      continue;
-    if (isFull) {
-      std::pop_heap(found.begin(), found.end(), precedes);
-      found.pop_back();
-    }
-    found.push_back(token);
-    std::push_heap(found.begin(), found.end(), precedes);
-  }
+  auto tokens = std::views::iota(0, static_cast<int32_t>(logits.size()));
+  std::vector<int32_t> found = heapOfFirst(tokens, count, precedes);
   std::sort_heap(found.begin(), found.end(), precedes);
   return found;
 }

@@ -1,5 +1,6 @@
 #include "backends/runtime/engine/Sampler.h"
 #include "backends/runtime/engine/ExpOfNegative.h"
+#include "backends/runtime/engine/HeapOfFirst.h"
 
 #include <algorithm>
 #include <array>
@@ -148,31 +149,18 @@ std::span<const float> Sampler::penalized(std::span<const float> logits) {
   return scratch;
 }
 
-Result<int32_t> Sampler::best(std::span<const float> given, std::span<const float> logits) {
-  Result<int32_t> largest = argmax(logits);
-  if (largest)
-    return *largest;
+Result<Sampler::Adjusted> Sampler::adjusted(std::span<const float> given) {
+  std::span<const float> logits = penalized(given);
+  Result<int32_t> likeliest = argmax(logits);
+  if (likeliest)
+    return Adjusted{logits, *likeliest};
   auto isBanned = [](float logit) { return logit == kBanned; };
   if (argmax(given) && std::all_of(logits.begin(), logits.end(), isBanned))
     return Error{"the logit bias bans every token; leave at least one"};
-  return largest.error();
+  return likeliest.error();
 }
 
 using Candidates = std::vector<Sampler::Candidate>;
-
-/// The k-th largest logit. `k` is at least 1 and at most their number.
-static float kthLargest(std::span<const float> logits, size_t k) {
-  std::vector<float> largest(logits.begin(), logits.begin() + static_cast<std::ptrdiff_t>(k));
-  std::make_heap(largest.begin(), largest.end(), std::greater<>());
-  for (float logit : logits.subspan(k)) {
-    if (logit <= largest.front())
-      continue;
-    std::pop_heap(largest.begin(), largest.end(), std::greater<>());
-    largest.back() = logit;
-    std::push_heap(largest.begin(), largest.end(), std::greater<>());
-  }
-  return largest.front();
-}
 
 static bool lessLikely(const Sampler::Candidate &a, const Sampler::Candidate &b) {
   return a.weight != b.weight ? a.weight < b.weight : a.token > b.token;
@@ -193,12 +181,12 @@ namespace {
 /// logits are at least the k-th largest one.
 class Weights {
 public:
-  /// `largest` is the largest of `all`; `topK`: 0 for all.
-  Weights(std::span<const float> all, float largest, double temperature, int64_t topK)
-      : logits(all), largest(largest), temperature(temperature),
+  /// `likeliest` is the token with the largest of `all`; `topK`: 0 for all.
+  Weights(std::span<const float> all, int32_t likeliest, double temperature, int64_t topK)
+      : logits(all), largest(all[likeliest]), temperature(temperature),
         scale(static_cast<float>(std::min(1 / temperature, 1e30))) {
     if (topK > 0 && static_cast<size_t>(topK) < all.size()) {
-      float cutoff = kthLargest(all, static_cast<size_t>(topK));
+      float cutoff = heapOfFirst(all, static_cast<size_t>(topK), std::greater<>()).front();
       for (size_t i = 0; i < all.size(); ++i)
         if (all[i] >= cutoff) {
           tokens.push_back(static_cast<int32_t>(i));
@@ -438,13 +426,12 @@ void Sampler::applyMirostat(Candidates &all) const {
 }
 
 Result<Candidates> Sampler::candidates(std::span<const float> given) {
-  std::span<const float> logits = penalized(given);
-  Result<int32_t> likeliest = best(given, logits);
-  if (!likeliest)
-    return likeliest.error();
+  Result<Adjusted> known = adjusted(given);
+  if (!known)
+    return known.error();
   if (options.temperature == 0)
-    return Candidates{{*likeliest, 1.0}};
-  Weights weights(logits, logits[*likeliest], options.temperature,
+    return Candidates{{known->likeliest, 1.0}};
+  Weights weights(known->logits, known->likeliest, options.temperature,
                   options.mirostat == 0 ? options.topK : 0);
   if (options.mirostat != 0) {
     Candidates all = weights.all();
@@ -461,21 +448,20 @@ Result<Candidates> Sampler::candidates(std::span<const float> given) {
 bool Sampler::cutsTail() const { return options.topP < 1 || options.minP > 0; }
 
 Result<int32_t> Sampler::sample(std::span<const float> given) {
-  if (options.temperature == 0)
-    return best(given, penalized(given));
-  if (options.mirostat == 0 && !cutsTail() && options.typicalP >= 1 &&
+  if (options.temperature > 0 && options.mirostat == 0 && !cutsTail() && options.typicalP >= 1 &&
       options.xtcProbability <= 0) {
     // Without a list of the whole vocabulary.
-    std::span<const float> logits = penalized(given);
-    Result<int32_t> likeliest = best(given, logits);
-    if (!likeliest)
-      return likeliest.error();
-    return Weights(logits, logits[*likeliest], options.temperature, options.topK)
+    Result<Adjusted> known = adjusted(given);
+    if (!known)
+      return known.error();
+    return Weights(known->logits, known->likeliest, options.temperature, options.topK)
         .at(random.uniform());
   }
   Result<Candidates> choices = candidates(given);
   if (!choices)
     return choices.error();
+  if (options.temperature == 0)
+    return choices->front().token;
   double total = totalOf(*choices), target = random.uniform() * total;
   // Due to rounding, the random number may exceed the sum of all weights.
   Candidate chosen = choices->back();

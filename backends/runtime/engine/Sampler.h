@@ -96,8 +96,14 @@ private:
   bool cutsTail() const;
   void applyXtc(std::vector<Candidate> &all);
   void applyMirostat(std::vector<Candidate> &all) const;
-  /// The largest of `logits`, which were computed from `given`. Errors as for sample.
-  static Result<int32_t> best(std::span<const float> given, std::span<const float> logits);
+  /// Logits after biases and penalties, valid until the next call of any sampler in this thread,
+  /// and the token with the largest of them.
+  struct Adjusted {
+    std::span<const float> logits;
+    int32_t likeliest;
+  };
+  /// Errors as for sample.
+  Result<Adjusted> adjusted(std::span<const float> given);
 
   SamplingOptions options;
   Random random;

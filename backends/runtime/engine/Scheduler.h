@@ -137,6 +137,7 @@ private:
   void receive();
   bool isWanted(const Task &task);
   struct Match;
+  /// The beginning of a prompt, where a slot has it.
   struct Prefix {
     size_t slot;
     int64_t positions;

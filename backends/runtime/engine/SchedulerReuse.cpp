@@ -59,7 +59,7 @@ void Scheduler::findSource(size_t s) {
   for (size_t other = 0; other < slots.size(); ++other)
     if (int64_t positions = awaitedPositions(task, other); positions > longest) {
       longest = positions;
-      task.source = {other, slots[other].task->id, positions};
+      task.source = {{other, positions}, slots[other].task->id};
     }
   auto isState = [](const CacheSpec &cache) { return cache.slots > 0; };
   if (!task.source || std::ranges::none_of(loaded.manifest().caches, isState))

@@ -120,11 +120,9 @@ struct Scheduler::Task {
   uint64_t order = 0;     ///< the prompt in progress with the lowest number is next
   size_t queued = 0;      ///< positions of the prompt that are cached or queued
   bool hasBegun = false;  ///< rows of the prompt have been queued
-  /// The slot of an earlier request from which `positions` are copied when it has computed them.
-  struct Source {
-    size_t slot;
+  /// What is copied from the slot of an earlier request when that has computed it.
+  struct Source : Prefix {
     RequestId id;
-    int64_t positions;
   };
   std::optional<Source> source;
   std::vector<size_t> cuts;

@@ -10,7 +10,25 @@ using namespace mica;
 using namespace mica::rt;
 using namespace mica::test;
 
-using SchedulerSharingTest = SchedulerFixture;
+namespace {
+class SchedulerSharingTest : public SchedulerFixture {
+protected:
+  using Recorders = std::list<Recorder>;
+
+  /// Submits the request once per recorder, with the streams 0, 1 and so on. Returns the ids.
+  std::vector<RequestId> submitCompletions(const std::shared_ptr<const Request> &common,
+                                           const std::shared_ptr<const Tokens> &prompt,
+                                           Recorders &recorders) {
+    std::vector<RequestId> ids;
+    for (Recorder &recorder : recorders)
+      ids.push_back(scheduler->submit(SharedRequest{common, prompt, ids.size()}, recorder));
+    return ids;
+  }
+  std::vector<RequestId> submitCompletions(const Request &request, Recorders &recorders) {
+    return submitCompletions(std::make_shared<const Request>(request),
+                             std::make_shared<const Tokens>(request.prompt), recorders);
+  }
+};
 
 TEST_F(SchedulerSharingTest, SharedRequestsHaveTheTextsOfSeparateOnes) {
   open({.slots = 2, .promptRows = 4});
@@ -22,9 +40,8 @@ TEST_F(SchedulerSharingTest, SharedRequestsHaveTheTextsOfSeparateOnes) {
   random.settings.logitBias = {{fakePoison, -std::numeric_limits<float>::infinity()}};
   auto common = std::make_shared<const Request>(random);
   auto prompt = std::make_shared<const Tokens>(random.prompt);
-  std::list<Recorder> recorders;
-  for (uint64_t stream = 0; stream < 4; ++stream)
-    scheduler->submit(SharedRequest{common, prompt, stream}, recorders.emplace_back());
+  Recorders recorders(4);
+  submitCompletions(common, prompt, recorders);
   EXPECT_EQ(prompt.use_count(), 1 + 4);
   EXPECT_EQ(common.use_count(), 1 + 4);
   finishAll();
@@ -41,8 +58,7 @@ TEST_F(SchedulerSharingTest, SharedRequestsHaveTheTextsOfSeparateOnes) {
   EXPECT_GT(texts.size(), 1u);
 }
 
-namespace {
-class CopyFixture : public SchedulerFixture {
+class CopyFixture : public SchedulerSharingTest {
 protected:
   static Tokens longPrompt(int32_t last) {
     Tokens prompt;
@@ -55,6 +71,17 @@ protected:
     Request next = request(prompt, maxTokens);
     next.maxReused = 1000;
     return next;
+  }
+  /// Submits requests for three tokens whose prompts differ in the last token.
+  void submitWithLast(std::initializer_list<int32_t> lastTokens, Recorders &recorders) {
+    for (int32_t last : lastTokens)
+      submit(reusing(longPrompt(last), 3), recorders.emplace_back());
+  }
+  void expectTextsWithLast(std::initializer_list<int32_t> lastTokens, const Recorders &recorders) {
+    ASSERT_EQ(recorders.size(), lastTokens.size());
+    auto recorder = recorders.begin();
+    for (int32_t last : lastTokens)
+      expectText(*recorder++, reusing(longPrompt(last), 3));
   }
   /// The text of the request alone, without a cache.
   void expectText(const Recorder &recorder, const Request &request) {
@@ -89,11 +116,8 @@ TEST_P(CopiedPromptTest, CompletionsOfAPromptComputeItOnce) {
           .promptsShareCalls = together,
           .promptsJoinDecode = together});
     const Request one = reusing(longPrompt(8), 5);
-    auto common = std::make_shared<const Request>(one);
-    auto prompt = std::make_shared<const Tokens>(one.prompt);
-    std::list<Recorder> recorders;
-    for (uint64_t stream = 0; stream < 3; ++stream)
-      scheduler->submit(SharedRequest{common, prompt, stream}, recorders.emplace_back());
+    Recorders recorders(3);
+    submitCompletions(one, recorders);
     finishAll();
     EXPECT_EQ(scheduler->totals().promptTokens, 50 + 2);
     EXPECT_EQ(scheduler->totals().copiedTokens, 2 * 49);
@@ -109,17 +133,14 @@ TEST_P(CopiedPromptTest, CompletionsOfAPromptComputeItOnce) {
 TEST_P(CopiedPromptTest, OthersComputeThePromptOfACanceledCompletion) {
   open({.slots = 2, .promptRows = 16});
   const Request one = reusing(longPrompt(8), 5);
-  auto common = std::make_shared<const Request>(one);
-  auto prompt = std::make_shared<const Tokens>(one.prompt);
-  Recorder gone, other;
-  RequestId id = scheduler->submit(SharedRequest{common, prompt}, gone);
-  scheduler->submit(SharedRequest{common, prompt}, other);
+  Recorders recorders(2);
+  RequestId first = submitCompletions(one, recorders).front();
   scheduler->step();
   scheduler->step();
-  scheduler->cancel(id);
+  scheduler->cancel(first);
   finishAll();
-  EXPECT_EQ(gone.result->finish, Finish::Canceled);
-  expectText(other, one);
+  EXPECT_EQ(recorders.front().result->finish, Finish::Canceled);
+  expectText(recorders.back(), one);
   EXPECT_EQ(scheduler->totals().promptTokens, 50) << "what the first has computed is copied";
 }
 
@@ -129,32 +150,26 @@ TEST_P(CopiedPromptTest, RequestsThatArriveTogetherComputeTheirCommonPrefixOnce)
           .promptRows = 16,
           .promptsShareCalls = together,
           .promptsJoinDecode = together});
-    std::list<Recorder> recorders;
-    for (int32_t last : {8, 9, 10})
-      submit(reusing(longPrompt(last), 3), recorders.emplace_back());
+    Recorders recorders;
+    submitWithLast({8, 9, 10}, recorders);
     finishAll();
     EXPECT_EQ(scheduler->totals().promptTokens, 50 + 2);
     EXPECT_EQ(scheduler->totals().copiedTokens, 2 * 49);
-    int32_t last = 8;
-    for (const Recorder &recorder : recorders)
-      expectText(recorder, reusing(longPrompt(last++), 3));
+    expectTextsWithLast({8, 9, 10}, recorders);
   }
 }
 
 TEST_P(CopiedPromptTest, OneRequestReplacesACanceledSource) {
   open({.slots = 4, .promptRows = 16});
   Recorder gone;
-  std::list<Recorder> recorders;
+  Recorders recorders;
   RequestId id = submit(reusing(longPrompt(8), 3), gone);
-  for (int32_t last : {9, 10, 11})
-    submit(reusing(longPrompt(last), 3), recorders.emplace_back());
+  submitWithLast({9, 10, 11}, recorders);
   scheduler->step();
   scheduler->cancel(id);
   finishAll();
   EXPECT_EQ(scheduler->totals().promptTokens, 16 + 50 + 2) << "16 positions are not worth a copy";
-  int32_t last = 9;
-  for (const Recorder &recorder : recorders)
-    expectText(recorder, reusing(longPrompt(last++), 3));
+  expectTextsWithLast({9, 10, 11}, recorders);
 }
 
 TEST_P(CopiedPromptTest, APrefixIsCopiedAsSoonAsItIsComputed) {
@@ -176,18 +191,17 @@ TEST_P(CopiedPromptTest, APrefixIsCopiedAsSoonAsItIsComputed) {
 
 TEST_P(CopiedPromptTest, OneCopyInAStepThatStreamsWaitFor) {
   open({.slots = 4, .promptRows = 64, .promptsShareCalls = true, .promptsJoinDecode = true});
-  std::list<Recorder> recorders;
-  Recorder stream;
+  Recorders recorders;
+  Recorder stream, previous;
   Request streamed = request({1, 5}, 30);
   streamed.limitGaps = true;
   submit(streamed, stream);
-  submit(reusing(longPrompt(8), 1), recorders.emplace_back());
-  while (!recorders.front().result)
+  submit(reusing(longPrompt(8), 1), previous);
+  while (!previous.result)
     scheduler->step();
   ASSERT_FALSE(stream.result);
   // The first of them continues in the slot that has the prefix.
-  for (int32_t last : {9, 10, 11})
-    submit(reusing(longPrompt(last), 3), recorders.emplace_back());
+  submitWithLast({9, 10, 11}, recorders);
   int64_t copied = 0;
   bool more = true;
   for (int steps = 0; more && steps < 100; ++steps) {
@@ -198,11 +212,8 @@ TEST_P(CopiedPromptTest, OneCopyInAStepThatStreamsWaitFor) {
   ASSERT_FALSE(more) << "there is no end";
   EXPECT_EQ(copied, 2 * 49);
   expectText(stream, streamed);
-  int32_t last = 8;
-  for (const Recorder &recorder : recorders) {
-    expectText(recorder, reusing(longPrompt(last), last == 8 ? 1 : 3));
-    ++last;
-  }
+  expectText(previous, reusing(longPrompt(8), 1));
+  expectTextsWithLast({9, 10, 11}, recorders);
 }
 
 TEST_P(CopiedPromptTest, WaitsForAPrefixWhoseCallIsInterrupted) {
