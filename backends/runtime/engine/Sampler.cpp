@@ -431,7 +431,11 @@ Result<Candidates> Sampler::candidates(std::span<const float> given) {
     return known.error();
   if (options.temperature == 0)
     return Candidates{{known->likeliest, 1.0}};
-  Weights weights(known->logits, known->likeliest, options.temperature,
+  return candidatesOf(*known);
+}
+
+Candidates Sampler::candidatesOf(const Adjusted &known) {
+  Weights weights(known.logits, known.likeliest, options.temperature,
                   options.mirostat == 0 ? options.topK : 0);
   if (options.mirostat != 0) {
     Candidates all = weights.all();
@@ -448,24 +452,20 @@ Result<Candidates> Sampler::candidates(std::span<const float> given) {
 bool Sampler::cutsTail() const { return options.topP < 1 || options.minP > 0; }
 
 Result<int32_t> Sampler::sample(std::span<const float> given) {
-  if (options.temperature > 0 && options.mirostat == 0 && !cutsTail() && options.typicalP >= 1 &&
-      options.xtcProbability <= 0) {
-    // Without a list of the whole vocabulary.
-    Result<Adjusted> known = adjusted(given);
-    if (!known)
-      return known.error();
+  Result<Adjusted> known = adjusted(given);
+  if (!known)
+    return known.error();
+  if (options.temperature == 0)
+    return known->likeliest;
+  if (options.mirostat == 0 && !cutsTail() && options.typicalP >= 1 &&
+      options.xtcProbability <= 0) // without a list of the whole vocabulary
     return Weights(known->logits, known->likeliest, options.temperature, options.topK)
         .at(random.uniform());
-  }
-  Result<Candidates> choices = candidates(given);
-  if (!choices)
-    return choices.error();
-  if (options.temperature == 0)
-    return choices->front().token;
-  double total = totalOf(*choices), target = random.uniform() * total;
+  Candidates choices = candidatesOf(*known);
+  double total = totalOf(choices), target = random.uniform() * total;
   // Due to rounding, the random number may exceed the sum of all weights.
-  Candidate chosen = choices->back();
-  for (const Candidate &candidate : *choices) {
+  Candidate chosen = choices.back();
+  for (const Candidate &candidate : choices) {
     target -= candidate.weight;
     if (target < 0) {
       chosen = candidate;

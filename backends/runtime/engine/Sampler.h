@@ -104,6 +104,8 @@ private:
   };
   /// Errors as for sample.
   Result<Adjusted> adjusted(std::span<const float> given);
+  /// `candidates` at a temperature above 0.
+  std::vector<Candidate> candidatesOf(const Adjusted &known);
 
   SamplingOptions options;
   Random random;
