@@ -178,18 +178,28 @@ def measure_quality(case, config, args, info):
     return measured
 
 
+def case_result(case, contenders, rows, begun, quality=None, quoted=None):
+    """The entry of a case in a report: summaries of rows measured since `begun`, a load.Load."""
+    return {"name": case["name"], "rows": rows, "load": begun.report(), "quality": quality, "quoted": quoted,
+            "small": goals.is_small(info_of(contenders)), "versions": {name: engine.version() for name, engine in contenders.items()}}
+
+
+def info_of(contenders):
+    """What the program reports about itself, or nothing if it is missing."""
+    return getattr(contenders["Mica"], "info", {})
+
+
 def measure_case(case, config, bandwidth, args):
     say(case["name"])
     contenders = contenders_of(case, config, args)
-    info = getattr(contenders["Mica"], "info", {})
+    info = info_of(contenders)
     quality = measure_quality(case, config, args, info)
     wanted = args.tests or case.get("tests")
     begun = load.Load()
     rows = [report.summary(measure_row(test, contenders, bandwidth, args.pairs), info)
             for test in tests(args.gen) if not wanted or test.key in wanted]
     quoted = published.source() if "published" in case.get("quality", {}) else None
-    return {"name": case["name"], "rows": rows, "load": begun.report(), "quality": quality, "quoted": quoted, "small": goals.is_small(info),
-            "versions": {name: engine.version() for name, engine in contenders.items()}}
+    return case_result(case, contenders, rows, begun, quality, quoted)
 
 
 def config_of(args):

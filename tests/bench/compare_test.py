@@ -14,6 +14,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import compare  # noqa: E402
 import goals  # noqa: E402
+import hybrids  # noqa: E402
 import report  # noqa: E402
 from quality import published  # noqa: E402
 
@@ -184,6 +185,13 @@ class CompareTest(unittest.TestCase):
         self.assertIn(f"| two | prefill 512 | {kl[0]} | {kl[1]} |", text.getvalue())
         self.assertIn("- peer: abc (7)", text.getvalue())
         self.assertIn(f"- KL divergences are those of docs/quality.json: {published.read()[0]['mica']}", text.getvalue())
+
+    def test_committed_measurements_of_hybrids_can_be_printed(self):
+        folder = pathlib.Path(__file__).parent
+        speeds, others = (hybrids.markdown(json.loads((folder / name).read_text(encoding="utf-8")))
+                          for name in ("hybrids.json", "hybrids-depth.json"))
+        self.assertRegex(speeds, r"### granite-4\.0-h-micro-int4\n\n.*\n.*\n\| decode 32 \|")
+        self.assertIn("| qwen3.5-4b-mtp-int4 | 1.90 | 2.97 | 3.81 |", others)
 
     def test_one_table_says_what_failed(self):
         config = self.folder / "config.json"

@@ -55,8 +55,7 @@ def compared(shape, test, args):
         contenders = compare.contenders_of(case, config, args)
         begun = load.Load()
         row = compare.measure_row(test, contenders, bandwidth, args.pairs)
-        yield {"name": case["name"], "rows": [report.summary(row, getattr(contenders["Mica"], "info", {}))], "load": begun.report(),
-               "quality": None, "small": False, "versions": {name: engine.version() for name, engine in contenders.items()}}
+        yield compare.case_result(case, contenders, [report.summary(row, compare.info_of(contenders))], begun)
 
 
 def over_bytes(near, far):
@@ -156,7 +155,7 @@ def mtp(shape, args):
         done = engines.json_of([program, "bench", "--prompt", "0", "--gen", "32", "--repeat", str(args.pairs), "--mtp", str(drafts), "--threads",
                                 str(args.threads), "--json"], args.timeout)
         plain, drafting = done["results"]
-        found[drafts] = drafting["mtp"]["seconds_per_call"] * plain["tokens_per_s"]
+        found[str(drafts)] = drafting["mtp"]["seconds_per_call"] * plain["tokens_per_s"]
     return {"name": program.name, "cost": found, "load": begun.report()}
 
 
@@ -180,7 +179,7 @@ def markdown(result):
         lines += ["", "| time of a pass with drafts over one without | " + " | ".join(f"{n} drafted" for n in MTP_DRAFTS) + " |",
                   "|---" * (len(MTP_DRAFTS) + 1) + "|"]
     for each in result["mtp"]:
-        lines.append(f"| {each['name']} | " + " | ".join(f"{each['cost'][n]:.2f}" for n in MTP_DRAFTS) + " |")
+        lines.append(f"| {each['name']} | " + " | ".join(f"{each['cost'][str(n)]:.2f}" for n in MTP_DRAFTS) + " |")
     return "\n".join(lines)
 
 
