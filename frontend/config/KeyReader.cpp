@@ -1,5 +1,6 @@
 #include "frontend/config/KeyReader.h"
 
+#include "frontend/config/Quantization.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
 
@@ -148,47 +149,6 @@ llvm::Error KeyReader::checkFixed(const FixedKey &fixed) const {
                            source.isText() ? hints::correct : hints::otherModel);
 }
 
-/// The keys of config.json that describe how a checkpoint is quantized, and the method that a key
-/// implies if its value names none; empty: none.
-constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> kQuantizationKeys[] = {
-    {"quantization_config", ""},
-    {"compression_config", "compressed-tensors"},
-    {"quantization", "MLX"},
-};
-
-bool isQuantizationKey(llvm::StringRef key) {
-  return llvm::is_contained(llvm::make_first_range(kQuantizationKeys), key);
-}
-
-/// The quantization method of a checkpoint; nothing: unknown. Only bitsandbytes has load_in_8bit.
-std::optional<llvm::StringRef> quantizationMethod(llvm::StringRef key,
-                                                  const llvm::json::Value &quantization) {
-  const llvm::json::Object *object = quantization.getAsObject();
-  if (!object)
-    return quantization.getAsString();
-  if (auto method = object->getString("quant_method"))
-    return method;
-  for (const auto &[name, method] : kQuantizationKeys)
-    if (name == key && !method.empty())
-      return method;
-  if (object->getBoolean("load_in_8bit").value_or(false) ||
-      object->getBoolean("load_in_4bit").value_or(false))
-    return "bitsandbytes";
-  return std::nullopt;
-}
-
-/// Refuses checkpoints whose tensors are quantized by a method (gptq, awq, fp8, compressed-tensors,
-/// bitsandbytes, MLX).
-llvm::Error refuseQuantized(llvm::StringRef path, llvm::StringRef key,
-                            const llvm::json::Value &quantization) {
-  std::optional<llvm::StringRef> method = quantizationMethod(key, quantization);
-  return inputError(path,
-                    inQuotes(key) + ": the checkpoint is quantized" +
-                        (method ? " by " + inQuotes(*method) : std::string()) +
-                        ", which is not supported",
-                    hints::notQuantized);
-}
-
 llvm::Error KeyReader::readPresent(llvm::StringRef key, std::vector<IgnoredKey> &ignored) {
   if (const FixedKey *fixed = findRow(tables.own.fixed, key))
     return checkFixed(*fixed);
@@ -200,7 +160,7 @@ llvm::Error KeyReader::readPresent(llvm::StringRef key, std::vector<IgnoredKey> 
     return std::visit(Store(h, source, *rule, findTwin(*rule)), rule->slot);
   }
   if (isQuantizationKey(key) && !isNull)
-    return refuseQuantized(source.path(), source.named(key), value);
+    return checkQuantization(source.path(), source.named(key), value, tables.subject);
   if (const FixedKey *fixed = findRow(tables.common.fixed, key))
     return checkFixed(*fixed);
   for (llvm::ArrayRef<IgnoredKeyRow> rows : {tables.own.ignoredKeys, tables.common.ignoredKeys})

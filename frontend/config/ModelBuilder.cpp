@@ -3,6 +3,7 @@
 #include "frontend/config/DerivedSizes.h"
 #include "frontend/config/ExpertReader.h"
 #include "frontend/config/LayerTypeReader.h"
+#include "frontend/config/Quantization.h"
 #include "frontend/config/RopeReader.h"
 #include "frontend/support/InputError.h"
 #include "frontend/support/Json.h"
@@ -140,12 +141,11 @@ llvm::Error ModelBuilder::readType(ModelConfig &model) const {
 }
 
 llvm::Error ModelBuilder::checkQuantization() const {
-  const llvm::json::Value *method = h.quantization ? h.quantization->get("quant_method") : nullptr;
-  if (!h.quantization || (method && *method == llvm::json::Value("mxfp4")))
+  if (!h.quantization)
     return llvm::Error::success();
-  return wrong((method ? "has the quant_method " + shown(*method) : "has no quant_method") +
-                   " in \"quantization_config\", only \"mxfp4\" is supported",
-               hints::otherModel);
+  return mica::checkQuantization(path, "quantization_config",
+                                 llvm::json::Value(llvm::json::Object(*h.quantization)),
+                                 family.name, /*supported=*/"mxfp4");
 }
 
 NormConfig ModelBuilder::norm() const {

@@ -1,5 +1,6 @@
 #include "frontend/import/TensorMatch.h"
 
+#include "frontend/config/Quantization.h"
 #include "frontend/families/IrrelevantKeys.h"
 #include "frontend/support/InputError.h"
 
@@ -217,10 +218,9 @@ llvm::Expected<const TensorInfo *> findTensor(const WeightFiles &weights, llvm::
                                               llvm::ArrayRef<int64_t> shape) {
   const TensorInfo *tensor = weights.find(name);
   if (std::optional<QuantizedForm> form = quantizedForm(weights, name))
-    return inputError(weights.folder(),
-                      "tensor " + inQuotes(name) + " is quantized by " + form->method +
-                          " (there is " + inQuotes(form->tensor) + "), which is not supported",
-                      hints::notQuantized);
+    return quantizedError(weights.folder(),
+                          "tensor " + inQuotes(name) + " is quantized by " + form->method +
+                              " (there is " + inQuotes(form->tensor) + "), which is not supported");
   if (!tensor)
     return inputError(weights.folder(),
                       "tensor " + inQuotes(name) + " " + shown(shape) + " is missing",

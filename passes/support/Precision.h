@@ -36,12 +36,18 @@ llvm::StringRef measuredModelOf(CheckpointKind kind);
 /// processors without bf16 dot products and less precise on others: the larger figure of these is
 /// stated, wherever the compiler runs (tests/quality/published.py).
 struct PrecisionCosts {
-  /// calibratedWeights: with `--calibrate`; `--imatrix` was not measured.
-  llvm::StringLiteral weights, calibratedWeights, cache;
+  /// Of weights, and of the same programs with int8 activations in prefill.
+  struct Weights {
+    llvm::StringLiteral exactRows, int8Rows;
+  };
+  /// calibrated: with `--calibrate`; `--imatrix` was not measured.
+  Weights weights, calibrated;
+  llvm::StringLiteral cache;
 };
 const PrecisionCosts &costsOf(Precision precision, CheckpointKind kind);
-/// The KL divergence due to int8 activations in prefill.
-llvm::StringRef costOfInt8Rows(CheckpointKind kind);
+/// The KL divergence due to int8 activations in prefill if blocks are preserved: the largest of all
+/// block formats.
+llvm::StringRef maxCostOfInt8Rows();
 
 /// The element type of matrices with this precision.
 mlir::Type weightTypeOf(mlir::MLIRContext *context, Precision precision);

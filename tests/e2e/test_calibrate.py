@@ -101,6 +101,17 @@ class Calibrate(Case):
         self.assertEqual(status, 1, error)
         self.assertIn(f"has 512 columns, but the statistics in {other} are for 2; use those of this model", refusal)
 
+    def test_files_of_llama_imatrix(self):
+        """Real files in both formats are the same statistics, and reduce the divergence on another text. They lack the lm_head."""
+        files = [harness.GOLDENS / f"imatrix/minimind-dense.{kind}" for kind in ("gguf", "dat")]
+        for file in files:
+            self.assertIn(f"mica: note: {file}: has statistics for 21 of 22 matrices of ", self.messages("--imatrix", file))
+        built = [np.fromfile(program(BUNDLED / "minimind-dense", "--weights", "int4", "--imatrix", file).path, "u1") for file in files]
+        self.assertTrue(np.array_equal(*built))
+        plain, weighted = self.divergence("minimind-dense"), self.divergence("minimind-dense", "--imatrix", files[0])
+        note(self, f"minimind-dense: KL of int4 {plain:.2e}, with a file of llama-imatrix {weighted:.2e}")
+        self.assertLess(weighted, 0.97 * plain)
+
     def test_statistics_of_norms(self):
         """Inputs of q, k, v, gate and up are in proportion to the norm's weights: their squares as statistics are about as good as
         measured ones where a few channels are large, and the same numbers for other channels are not."""

@@ -28,7 +28,7 @@ TEXT, IMATRIX = "TEXT", "IMATRIX"
 CHOICES = {
     "rows_int8": (("--rows", "int8"), "Q4_1", (5e-5, 1.6e-5, 0.97)),
     "rows_int8_round_robin": (("--rows", "int8"), "round robin", (6e-5, 1e-5, 0.98)),
-    # A thousandth of the positions diverges by more than 1.
+    # A thousandth of the positions diverges by more than 1, as in llama.cpp, whose divergence is 7.6e-3.
     "rows_int8_outliers": (("--rows", "int8"), "Q4_1", (1.2e-2, 3e-5, 0.96), "outlier twin"),
     "kv_bf16": (("--weights", "f32", "--kv", "bf16"), None, (5e-6, 5e-6, 0.99)),
     "kv_int8": (("--kv", "int8"), "Q4_1", (4e-5, 4e-5, 0.98)),
@@ -136,10 +136,10 @@ class Formats(Case):
         done = harness.execute([harness.mica, "verify", folder, "--json", "--positions", "24"], check=False)
         self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode()[-2000:])
         cost = harness.costs("blocks")["int8"]
-        warning = (f"mica: warning: {folder}: --weights int8 requantizes block-quantized weights, which adds a KL "
-                   f"divergence of {cost} on SmolLM2-135M (docs/quality.md); leave --weights out to preserve the blocks\n")
-        for options in ((), ("--weights", "bf16")):
-            self.assertNotIn("requantizes", harness.compile_warnings(folder, *options))
+        warning = (f"mica: warning: {folder}: --weights int8 requantizes block-quantized weights; on SmolLM2-135M, this costs a "
+                   f"KL divergence of {cost}, see docs/quality.md; leave --weights out to preserve the blocks\n")
+        self.assertNotIn("requantizes", harness.compile_warnings(folder))
+        self.assertIn("--weights bf16 expands block-quantized weights", harness.compile_warnings(folder, "--weights", "bf16"))
         done = harness.execute([harness.mica, "compile", folder, "--weights", "int8", "-o",
                                 os.path.join(harness.folder("messages"), "out")]).stderr.decode()
         self.assertEqual([line for line in done.splitlines(keepends=True) if "requantizes" in line], [warning])

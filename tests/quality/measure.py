@@ -35,8 +35,9 @@ import report  # noqa: E402
 from engines import say  # noqa: E402
 from gguf_formats import FORMATS  # noqa: E402
 
-#: Options of `mica compile` for the f32 checkpoint; TEXT stands for the calibration text.
-OWN = (["--weights", "bf16"], ["--weights", "int8"], ["--weights", "int4"], ["--weights", "int4", "--calibrate", "TEXT"])
+#: Options of `mica compile` for the f32 checkpoint; TEXT stands for the calibration text, FILE for llama-imatrix's statistics of it.
+OWN = (["--weights", "bf16"], ["--weights", "int8"], ["--weights", "int4"], ["--weights", "int4", "--calibrate", "TEXT"],
+       ["--weights", "int4", "--imatrix", "FILE"])
 #: The loss of cache types on their own.
 CACHES = (["--weights", "f32", "--kv", "bf16"], ["--weights", "f32", "--kv", "int8"])
 #: Formats that llama-quantize also creates with an importance matrix from the calibration text.
@@ -126,9 +127,11 @@ class Bench:
         source = model.checkpoint or model.gguf
         reference = self.mica.compile(source, "--weights", "f32")
         for options in OWN:
-            if "--calibrate" in options and not self.mica.calibrates:
+            if {"--calibrate", "--imatrix"} & set(options) and not self.mica.calibrates:
                 continue
-            given = [self.rest if word == "TEXT" else word for word in options]
+            given = self.attempt(f"{model.name} {' '.join(options)}", lambda words=options: self.given(model, words))
+            if given is None:
+                continue
             cells = self.cells(f"{model.name} {' '.join(options)}", (source, reference, given), None)
             bits = next((cell["bits"] for cell in cells.values() if cell), None)
             yield {"format": f"`{' '.join(options)}`", "bits": bits, "cells": cells}
@@ -136,6 +139,11 @@ class Bench:
             for weighted in (False, True) if format in WEIGHTED else (False,):
                 if format != model.as_stored and (row := self.peer(model, format, weighted, reference)):
                     yield row
+
+    def given(self, model, options):
+        """The options of a row for a model, with the files that its words stand for."""
+        files = {"TEXT": lambda: self.rest, "FILE": lambda: self.llama.imatrix(model.gguf, self.rest)}
+        return [files[word]() if word in files else word for word in options]
 
     def peer(self, model, format, weighted, reference):
         """A row of llama.cpp's formats in the table of own formats; `weighted`: with an importance matrix."""

@@ -19,6 +19,7 @@ import gguf_file  # noqa: E402
 import gguf_size  # noqa: E402
 import load  # noqa: E402
 import measure  # noqa: E402
+import precision_goals  # noqa: E402
 import published  # noqa: E402
 import report  # noqa: E402
 import speeds  # noqa: E402
@@ -214,15 +215,19 @@ class Measure(unittest.TestCase):
             bench.note_arithmetic("mica prefill", "prompt", {"rows": {"prompt": "int16 per 32"}})
 
     def test_quoted_costs_are_the_worst(self):
-        def run(arithmetic, prefill, decode, perplexity=20.004):
+        def run(arithmetic, prefill, decode, perplexity=20.004, int8_rows=1e-5):
             cells = {name: {"kl": kl, "reference_perplexity": perplexity}
-                     for name, kl in (("mica prefill", prefill), ("mica decode", decode), ("mica int8 rows", 1e-5))}
+                     for name, kl in (("mica prefill", prefill), ("mica decode", decode), ("mica int8 rows", int8_rows))}
             row = {"cells": cells, "bits": 8.3}
-            model = {"rows": [{**row, "format": "Q8_0"}], "caches": [{**row, "format": "`--kv int8`"}],
-                     "own": [{**row, "format": f"`--weights {name}`"} for name in ("int8", "int4", "int4 --calibrate TEXT")]}
+            worse = {"format": "MXFP4", "bits": 4.3, "cells": {"mica int8 rows": {"kl": 0.004, "reference_perplexity": perplexity}}}
+            model = {"rows": [{**row, "format": "Q8_0"}, worse], "caches": [{**row, "format": "`--kv int8`"}],
+                     "own": [{**row, "format": f"`--weights {name}`"} for name in ("bf16", "int8", "int4", "int4 --calibrate TEXT")]}
             return {"arithmetic": {"mica prefill": arithmetic}, "models": [{**model, "name": "trained"}]}
+        names = ["bf16", "int8", "int4", "int4 calibrated", "int8, int8 rows", "int4, int8 rows", "int4 calibrated, int8 rows", "int8 cache"]
         self.assertEqual(published.costs("floats", [run("bf16", 2e-5, 0.00255)]),
-                         {"int8": ".00255", "int4": ".00255", "int4 calibrated": ".00255", "int8 rows": ".000010", "int8 cache": ".00255"})
+                         {**dict.fromkeys(names, ".00255"), "int8 rows": ".00400"}, "of all formats")
+        with_rows = published.costs("floats", [run("bf16", 2e-5, 1e-5, int8_rows=3e-5)])
+        self.assertEqual([with_rows[name] for name in ("int8", "int8, int8 rows")], [".000020", ".000030"])
         runs = [run("int16", 1e-5, 1e-5), run("bf16", 2e-5, 1e-5, perplexity=20)]
         self.assertEqual(published.costs("floats", runs)["int4"], ".000020")
         runs[1] = run("bf16", 2e-5, 1e-5, perplexity=20.5)
@@ -324,6 +329,9 @@ class Measure(unittest.TestCase):
         self.mica = self.made_mica("  --as-decode   as in generation", "  --rows TEXT\\n  --calibrate TEXT")
         out = self.run_it("--tables-only", "Q8_0")
         self.assertIn("| `--weights int4 --calibrate TEXT` |", out)
+        self.assertIn("| `--weights int4 --imatrix FILE` |", out)
+        (statistics,) = {words[words.index("--imatrix") + 1] for words in self.asked("mica", "--imatrix")}
+        self.assertEqual(pathlib.Path(statistics).read_text(encoding="utf-8"), "matrix", "as written by llama-imatrix")
         self.assertIn("| `--kv int8` |", out)
         texts = [words[words.index("--calibrate") + 1] for words in self.asked("mica", "--calibrate")]
         self.assertEqual(set(texts), {str(self.folder / "work/text-rest.txt")}, "never the text that is measured on")
@@ -361,22 +369,25 @@ class Measure(unittest.TestCase):
         self.mica = self.made_mica("  --as-decode   as in generation", "  --rows TEXT\\n  --calibrate TEXT")
         self.measure_speeds()
         page = (self.folder / "docs/quality.md").read_text(encoding="utf-8")
-        self.assertIn("| KL, prefill / decode: SmolLM2-135M-Instruct | decode, tokens/s: SmolLM2-135M-Instruct | prefill, tokens/s: "
+        self.assertIn("| KL, prefill / decode: SmolLM2-135M-Instruct | speed of decode: SmolLM2-135M-Instruct | speed of prefill: "
                       "SmolLM2-135M-Instruct |\n", page)
         choices = page[page.index("| choice |"):page.index("\n\nThe reference of block-quantized files")].splitlines()[2:]
         self.assertEqual([line.split(" | ")[-2:] for line in choices],
-                         [["-" if "--rows" in title else "50 (50 - 50)", "500 (500 - 500) |"] for title, *_ in report.CHOICE_ROWS])
-        self.assertIn("decode of 64 tokens, and prefill of 512 tokens, with bf16 activations unless `--rows int8` is given. Medians of 3 ", page)
+                         [["-", "- |"] if part == "caches" else ["-" if "--rows" in title else "1.00", "1.00 |"]
+                          for title, part, *_ in report.CHOICE_ROWS])
+        self.assertIn("relative to that of Q4_1, preserved: decode of 64 tokens, and prefill of 512 tokens, with bf16 activations unless "
+                      "`--rows int8` is given. Ratios of medians of 3 alternating rounds: ", page)
         self.assertIn(" --rounds 3` at commit abc1234, ", page)
+        self.assertIn("differed by up to a factor of 1.0 between rounds", page)
         self.assertEqual(self.page_of(), page)
 
     def test_speeds_of_programs_with_another_divergence_are_not_shown(self):
         self.mica = self.made_mica("  --as-decode   as in generation", "  --rows TEXT\\n  --calibrate TEXT")
         self.measure_speeds()
-        page = self.page_of(**{"Q8_0, preserved": {"prefill": 0.00234}, "`--kv int8`": {"decode": 0.01}})
-        self.assertRegex(page, r"\n\| Q8_0, preserved \|.* \| 50 \(50 - 50\) \| - \|\n")
-        self.assertRegex(page, r"\n\| `--kv int8` \|.* \| - \| 500 \(500 - 500\) \|\n")
-        self.assertRegex(page, r"\n\| `--kv bf16` \|.* \| 50 \(50 - 50\) \| 500 \(500 - 500\) \|\n")
+        page = self.page_of(**{"Q8_0, preserved": {"prefill": 0.00234}, "`--weights int8`": {"decode": 0.01}})
+        self.assertRegex(page, r"\n\| Q8_0, preserved \|.* \| 1\.00 \| - \|\n")
+        self.assertRegex(page, r"\n\| `--weights int8` \|.* \| - \| 1\.00 \|\n")
+        self.assertRegex(page, r"\n\| `--weights int4` \|.* \| 1\.00 \| 1\.00 \|\n")
 
     def test_rounds_of_speeds_alternate(self):
         """Without options of newer compilers there are fewer choices."""
@@ -398,6 +409,61 @@ class Measure(unittest.TestCase):
         choice = speeds.Choice.__new__(speeds.Choice)
         choice.kl, choice.speeds = {"prefill": 1.0, "decode": 2.0}, {"decode": [3.0, 9.0, 4.0]}
         self.assertEqual(choice.figures(), {"kl": choice.kl, "decode": {"median": 4.0, "min": 3.0, "max": 9.0}})
+
+    def test_speeds_are_related_to_the_baseline(self):
+        row = {"format": "Q8_0", "cells": {"mica decode:int16": {"kl": 1e-3}, "mica prefill:bf16": {"kl": 1e-3}}}
+        figures = {"kl": {"decode": 1e-3, "prefill": 1e-3}, "decode": {"median": 30, "min": 20, "max": 50}, "prefill": {"median": 9, "min": 9, "max": 9}}
+        measured = {"choices": {report.BASELINE: {"decode": {"median": 40, "min": 30, "max": 45}}, "Q8_0, preserved": figures}}
+        cells = report.speed_cells(measured, {"rows": [row]}, "Q8_0, preserved", "rows", "Q8_0", "mica prefill", "mica decode")
+        self.assertEqual(list(cells), ["0.75", "-"])
+        self.assertEqual(report.spread(measured), 2.5)
+
+    def test_equal_prefill_and_decode_are_stated(self):
+        def run(arithmetic, prefill, decode):
+            row = {"format": "Q8_0", "cells": {"mica prefill": {"kl": prefill}, "mica decode": {"kl": decode}}}
+            return {"arithmetic": {"mica prefill": arithmetic}, "models": [{"name": "trained", "rows": [row], "own": [], "caches": []}]}
+        self.assertTrue(report.prefill_is_decode(run("int16", 1e-5, 1e-5)))
+        self.assertFalse(report.prefill_is_decode(run("bf16", 2e-5, 1e-5)))
+        self.assertFalse(report.prefill_is_decode({"models": []}))
+
+    def test_missed_goals(self):
+        def figures(kl, same_top):
+            return {"kl": kl, "same_top": same_top}
+
+        def row(name, bits=8.0, **cells):
+            return {"format": name, "bits": bits, "cells": {f"mica {cell.replace('_', ' ')}": found for cell, found in cells.items()}}
+        rows = [row("Q8_0", prefill=figures(1e-4, 99), decode=figures(0.001, 98), int8_rows=figures(0.0035, 96)),
+                row("MXFP4", prefill=figures(0.0011, 97.9), int8_rows=figures(0.0036, 95.96)), row("Q4_0", int8_rows=figures(0.001, 95.8))]
+        own = [row("`--weights int8`", prefill=figures(0.001, 97.2)), row("`--weights int4`", 4.8, decode=figures(0.00105, 96)),
+               row("Q4_K_M", 4.8, decode=figures(0.00106, 96))]
+        model = {"name": "trained", "requantized": False, "rows": rows, "own": own, "caches": [row("`--kv int8`", decode=figures(0.002, 90))]}
+
+        def missed(**changes):
+            return list(precision_goals.missed({**model, **changes}, lambda cell: cell))
+        self.assertEqual(missed(), [
+            "blocks preserved, KL at most 0.001; mica prefill: MXFP4 0.00110", "blocks preserved, same top at least 98 %; mica prefill: MXFP4 97.90 %",
+            "blocks preserved, `--rows int8`, KL at most 0.0035; mica int8 rows: MXFP4 0.00360",
+            "blocks preserved, `--rows int8`, same top at least 96 %; mica int8 rows: MXFP4 95.96 %, Q4_0 95.80 %",
+            "`--weights int8`, same top at least 97.5 %; mica prefill: 97.20 %", "`--kv int8`, KL at most 0.001; mica decode: 0.00200"])
+        own[2]["bits"] = 4.7
+        self.assertEqual(missed(rows=[], caches=[], requantized=True), [
+            "`--weights int8`, same top at least 97.5 % (set for checkpoints in f32); mica prefill: 97.20 %",
+            "`--weights int4`, KL below that of Q4_K_M at no more bits (set for checkpoints in f32); mica decode: 0.00105 at 4.80 bits against "
+            "0.00106 at 4.70 bits"])
+        runs = [{"arithmetic": {"mica prefill": kind}, "models": [{**model, "rows": rows[:1], "own": own, "caches": []}]} for kind in ("bf16", "int16")]
+        for run in runs:
+            for each in (*rows, *own):
+                for cell in each["cells"].values():
+                    cell["reference_perplexity"] = 20.0
+        runs[1]["models"] = [{**model, "own": [], "caches": []}]
+        lines = list(report.missed_goals("trained", runs))
+        self.assertEqual(lines[0], "`--weights int8`, same top at least 97.5 %; Mica, prefill (bf16): 97.20 %")
+        self.assertIn("blocks preserved, KL at most 0.001; Mica, prefill (int16): MXFP4 0.00110 (run with prefill in int16)", lines)
+
+    def test_published_goals_are_in_the_page(self):
+        page = (measure.ROOT / "docs/quality.md").read_text(encoding="utf-8")
+        self.assertIn(precision_goals.table(), page)
+        self.assertIn("\n- blocks preserved, `--rows int8`, KL at most 0.0035; Mica, prefill (int8): MXFP4 0.00369\n", page)
 
     def test_divergences_of_several_arithmetics_are_named(self):
         row = {"cells": {"mica prefill:int16": {"kl": 5e-5}, "mica prefill:bf16": {"kl": 2e-4}, "mica decode:int16": {"kl": 5e-5}}}

@@ -81,7 +81,7 @@ def model_of(run, model):
     return None
 
 
-def _runs_of(name, runs):
+def runs_of(name, runs):
     """(run, model) of the newest run's model of that name, and of the same model in others; empty without one."""
     newest = next((model for model in runs[0]["models"] if model["name"] == name), None)
     if newest is None:
@@ -89,13 +89,15 @@ def _runs_of(name, runs):
     return [(runs[0], newest), *((run, same) for run in runs[1:] if (same := model_of(run, newest)))]
 
 
-#: Costs: the part of a model's tables, the row, and the cells. The worst of the cells is quoted, because a program is used for both
-#: prefill and decode, and a message does not depend on the machine.
-COSTS = {"int8": ("own", "`--weights int8`", ("mica prefill", "mica decode")),
-         "int4": ("own", "`--weights int4`", ("mica prefill", "mica decode")),
-         "int4 calibrated": ("own", "`--weights int4 --calibrate TEXT`", ("mica prefill", "mica decode")),
-         "int8 rows": ("rows", "Q8_0", ("mica int8 rows",)),
-         "int8 cache": ("caches", "`--kv int8`", ("mica prefill", "mica decode"))}
+#: The cells of a program, without and with `--rows int8`. It is used for both prefill and decode.
+CELLS, INT8_CELLS = ("mica prefill", "mica decode"), ("mica int8 rows", "mica decode")
+#: Costs: the part of a model's tables, the row (None: all of the part), and the cells. The worst of rows and cells is quoted, because a
+#: message depends on neither the format of preserved blocks nor the machine.
+COSTS = {"bf16": ("own", "`--weights bf16`", CELLS),
+         **{name + rows: ("own", f"`--weights {options}`", cells) for rows, cells in (("", CELLS), (", int8 rows", INT8_CELLS))
+            for name, options in (("int8", "int8"), ("int4", "int4"), ("int4 calibrated", "int4 --calibrate TEXT"))},
+         "int8 rows": ("rows", None, INT8_CELLS),
+         "int8 cache": ("caches", "`--kv int8`", CELLS)}
 #: The models on which costs are measured, by how a checkpoint stores its weights.
 MEASURED = {"floats": "trained", "blocks": "smollm2"}
 
@@ -104,9 +106,9 @@ def costs(kind, runs=None):
     """The costs that `mica compile` quotes for a checkpoint of "floats" or "blocks": the worst of all arithmetics that were measured with
     the newest run's model."""
     runs, result = runs or read(), {}
-    models = [model for _, model in _runs_of(MEASURED[kind], runs)]
+    models = [model for _, model in runs_of(MEASURED[kind], runs)]
     for name, (part, title, cells) in COSTS.items():
-        figures = [row["cells"][cell]["kl"] for model in models for row in model[part] if row["format"] == title
+        figures = [row["cells"][cell]["kl"] for model in models for row in model[part] if title in (None, row["format"])
                    for cell in cells if row["cells"].get(cell)]
         result[name] = quoted(max(figures))
     return result
@@ -121,7 +123,7 @@ def figures_of(name, format, rows, runs=None):
     """The divergence of a program from the model in f32 on that model: {"prefill": figures, "decode": figures} of a row of the page, with
     "kl" and "same_top" (a share). `rows`: the type of prefill's activations; "" for programs without blocks. None if not measured."""
     runs, result = runs or read(), {}
-    for run, model in _runs_of(name, runs):
+    for run, model in runs_of(name, runs):
         row = next((row for part in ("rows", "own") for row in model[part] if row["format"] == format), None)
         if row is None:
             continue

@@ -9,7 +9,8 @@ from xml.sax.saxutils import escape
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import chart  # noqa: E402
 import models as origins  # noqa: E402
-from published import model_of, small  # noqa: E402
+import precision_goals  # noqa: E402
+from published import model_of, runs_of, small  # noqa: E402
 
 #: Cells of a row: title and, in the picture, color and whether the mark is filled. Rows of int8 are only in the tables.
 CELLS = {"mica prefill": ("Mica, prefill", "#0b62a4", True), "mica decode": ("Mica, decode", "#0b62a4", False),
@@ -40,7 +41,7 @@ def joined(runs):
 
 def joined_model(model, runs):
     title, note = origins.DESCRIPTIONS[model["name"]]
-    result = {**model, "title": title, "note": note}
+    result = {**model, "title": title, "note": note, "missed": list(missed_goals(model["name"], runs))}
     for part in ("rows", "own", "caches"):
         result[part] = []
         # The programs whose caches are measured have no blocks.
@@ -54,6 +55,14 @@ def joined_model(model, runs):
                     cells.setdefault(key_of("mica prefill", run["arithmetic"]), old["cells"]["mica prefill"])
             result[part].append({**row, "cells": cells})
     return result
+
+
+def missed_goals(name, runs):
+    """The goals for precision that a model misses in the newest run and in others."""
+    for run, model in runs_of(name, runs):
+        other = "" if run is runs[0] else f" (run with prefill in {run['arithmetic'].get('mica prefill', 'another arithmetic')})"
+        for line in precision_goals.missed(model, lambda cell, run=run: title_of(key_of(cell, run["arithmetic"]))):
+            yield line + other
 
 
 def table(head, rows):
@@ -127,7 +136,7 @@ TAIL = "Same reference. KL at 99 % / 99.9 % / maximum / RMS delta p in percentag
 
 
 #: Mica's formats that are compared with llama.cpp's, and whether those include formats with an importance matrix.
-COMPARED = {"`--weights int4`": False, "`--weights int4 --calibrate TEXT`": True}
+COMPARED = {"`--weights int4`": False, "`--weights int4 --calibrate TEXT`": True, "`--weights int4 --imatrix FILE`": True}
 #: A difference of fewer standard errors is not significant.
 SIGNIFICANT = 2
 
@@ -184,8 +193,8 @@ def verdict(model):
     if not lines:
         return ""
     return "\n".join(["KL divergence (with its standard error) of 4-bit weights and of llama.cpp's formats of similar size, all in Mica's "
-                      "decode arithmetic, in which the weights decide. `--calibrate` is compared with the formats with importance matrix as "
-                      f"well. A difference of fewer than {SIGNIFICANT} standard errors, computed as if both were independent, is not "
+                      "decode arithmetic, in which the weights decide. `--calibrate` and `--imatrix` are compared with the formats with "
+                      f"importance matrix as well. A difference of fewer than {SIGNIFICANT} standard errors, computed as if both were independent, is not "
                       "significant.", "", *lines])
 
 
@@ -202,6 +211,10 @@ def unmeasured(model):
 def of_model(model):
     """The tables of one model, each with its reference."""
     parts = [f"## {model['title']}", model["note"], unmeasured(model)]
+    if model["missed"]:
+        parts += ["Missed goals:", "\n".join(f"- {line}" for line in model["missed"])]
+    elif model["rows"] or model["own"]:
+        parts += ["All measured figures reach the [goals](#goals)."]
     if model["rows"]:
         parts += ["Reference: the same file computed in f32. KL divergence / same top / perplexity:", comparison(model["rows"], cell, "file")]
         parts += [TAIL, comparison(model["rows"], tail, "file")]
@@ -244,6 +257,13 @@ def conditions(run):
     return f"{versions(run)} {method(run)}"
 
 
+def prefill_is_decode(run):
+    """Whether prefill and decode have equal figures in all rows of a run in which both were measured."""
+    cells = [row["cells"] for model in run["models"] for part in ("rows", "own", "caches") for row in model[part]]
+    both = [(each["mica prefill"], each["mica decode"]) for each in cells if each.get("mica prefill") and each.get("mica decode")]
+    return bool(both) and all(prefill == decode for prefill, decode in both)
+
+
 def other_conditions(runs):
     """The paragraphs about the runs that only add a column."""
     for run in runs[1:]:
@@ -257,6 +277,9 @@ def other_conditions(runs):
         if other:
             text += (f" It is left out for {' and '.join(origins.DESCRIPTIONS[name][0] for name in other)}: that run measured other "
                      "weights, as training is only reproducible with the same version of torch and number of threads.")
+        if prefill_is_decode(run):
+            text += (" In that run, prefill and decode have the same figures in all rows of all models, because the same kernels compute them: "
+                     "the columns of decode are those of prefill on such processors as well, also where this column is left out.")
         if "+changes" in run["mica"]:
             text += " Its tree had uncommitted changes."
         yield from (text, "")
@@ -270,13 +293,16 @@ CHOICES = [
     "  bf16 products, by 16-bit integers as in decode; the table below has the error of both.",
     "- **`--rows int8`**: prefill uses 8-bit integer activations with a scale per 32; decode is unchanged. Whether it is",
     "  faster depends on the format and the processor ([benchmarks.md](benchmarks.md)): measure it with `bench --prompt 512`. In a model with many outliers in its",
-    "  activations (a channel in a hundred, 64 times as large as the others), single positions can diverge by more than 1.",
+    "  activations, single positions can diverge by more than 1: for the bundled model with a channel in a hundred 64 times as large as the",
+    "  others (`tests/e2e/outlier_twin.py`, Q4_1, held-out tasks in windows of 256, AVX2), the KL divergence is .0082 with a maximum of 2.3, as",
+    "  in llama.cpp (.0076, 2.3), and .000022 with 16-bit integers.",
     "- **`--weights int8`** for a checkpoint in f32, f16 or bf16: half the size of bf16, and half the bytes to read per decoded token.",
     "- **`--weights int4`**: 4.6 bits per weight in the layers, 6.3 in embedding and lm_head.",
     "  `--calibrate TEXT` runs the model on a text first and weights errors by the activations;",
     "  `--imatrix FILE` uses llama.cpp's statistics instead. Use a text similar to the intended input; up to 49,152 tokens of it are read.",
     "- Requantizing a file that is already block-quantized (`--weights` with a GGUF file) adds the new format's error to the existing one. Avoid",
-    "  it unless memory requires it, and then use `--calibrate`.",
+    "  it unless memory requires it, and then use `--calibrate`. `--weights bf16` expands the blocks: the program is larger, slower in decode",
+    "  and less precise there than with preserved blocks.",
     "- **`--kv int8`** halves the cache. **`--weights f32`** keeps the checkpoint's precision, **`bf16`** that of a checkpoint in bf16.", ""]
 
 #: Choice, row of the model's tables ("rows" or "own" or "caches"), and the cells of its figures for prefill and for decoding.
@@ -311,28 +337,39 @@ def choice_cells(model, part, name, prompt, decode):
     return (bits(row), " / ".join(map(divergences, cells))) if all(cells) else None
 
 
+#: The choice to which the speeds of others are related.
+BASELINE = CHOICE_ROWS[0][0]
+
+
 def speed_cells(speeds, model, title, part, name, prompt, decode):
-    """The speeds of a choice in decode and prefill. A speed is that of the program in the row, so it is left out if that has another
-    divergence in the newest run."""
-    row, measured = row_of(model, part, name), speeds["choices"].get(title)
+    """The speeds of a choice in decode and prefill, relative to the baseline. A speed is that of the program in the row, so it is left out if
+    that has another divergence in the newest run."""
+    row, measured, baseline = row_of(model, part, name), speeds["choices"].get(title), speeds["choices"].get(BASELINE, {})
     for test, role in (("decode", decode), ("prefill", prompt)):
         cell = next(iter(cells_of(row, role).values()), None) if row and measured else None
-        if cell and test in measured and small(cell["kl"]) == small(measured["kl"][test]):
-            yield "{median:.0f} ({min:.0f} - {max:.0f})".format(**measured[test])
+        if cell and test in measured and test in baseline and small(cell["kl"]) == small(measured["kl"][test]):
+            yield f"{measured[test]['median'] / baseline[test]['median']:.2f}"
         else:
             yield "-"
+
+
+def spread(speeds):
+    """The largest ratio of two rounds of one program."""
+    return max(figures["max"] / figures["min"] for choice in speeds["choices"].values() for test, figures in choice.items() if test != "kl")
 
 
 def speed_conditions(speeds, model, arithmetic):
     """How the speeds were measured, and on what."""
     machine, load = speeds["machine"], speeds["load"]
     rows = f", with {arithmetic} activations unless `--rows int8` is given" if arithmetic else ""
-    return (f"Speeds of the same programs of {model['title']}, in tokens/s: decode of {speeds['gen']} tokens, and prefill of "
-            f"{speeds['prompt']} tokens{rows}. Medians of {speeds['rounds']} alternating rounds (minimum - maximum): "
+    return (f"Speeds of the same programs of {model['title']}, relative to that of {BASELINE}: decode of {speeds['gen']} tokens, and prefill of "
+            f"{speeds['prompt']} tokens{rows}. Ratios of medians of {speeds['rounds']} alternating rounds: "
             f"`{speeds['command']}` at commit {speeds['commit']}, {machine['cpu']} ({machine['processors']} processors), "
             f"{speeds['threads']} threads; other processes used {load['others']:.2f} processors, steal time {load['stolen']:.2f} "
-            "processors. With `--kv`, weights are f32. A speed is missing if it was not measured for the program whose KL divergence is "
-            "in the row; `--rows int8` does not change decode.")
+            f"processors. The speed of a program differed by up to a factor of {spread(speeds):.1f} between rounds, so small differences "
+            "between ratios mean nothing; [benchmarks.md](benchmarks.md) has speeds in tokens/s, and more precise ratios for `--rows int8`. "
+            "A speed is missing if it was not measured for the program whose KL divergence is in the row; `--rows int8` does not change "
+            "decode, and the weights of the programs for `--kv` are f32.")
 
 
 def choice_references(models):
@@ -355,9 +392,9 @@ def choices(models, speeds=None, arithmetic=None):
                          *(speed_cells(speeds, of_speeds, title, *where) if of_speeds else ())])
     head = ["choice", *(text for model in models for text in ("bits per weight", f"KL, prefill / decode: {model['title']}"))]
     notes = [choice_references(models) + " Where prefill was measured in several arithmetics with different results, each is named. `mica "
-             "compile` quotes the largest of these and of decode.", ""]
+             "compile` quotes the largest of these and of decode, and for preserved blocks with `--rows int8` the largest of all formats.", ""]
     if of_speeds:
-        head += [f"{test}, tokens/s: {of_speeds['title']}" for test in ("decode", "prefill")]
+        head += [f"speed of {test}: {of_speeds['title']}" for test in ("decode", "prefill")]
         notes += [speed_conditions(speeds, of_speeds, arithmetic), ""]
     return [*CHOICES, table(head, rows), "", *notes]
 
@@ -376,12 +413,14 @@ def page(runs, speeds=None):
              "Mica's own formats, over the program's packed weights. The figures are defined in `mica eval --help` and match those of "
              "llama.cpp's `llama-perplexity --kl-divergence`. The latter stores the reference's log probabilities in 16 bits and its cache "
              "in f16, so its figures have a floor of about 1e-6 to 1e-5.", "",
-             "If the reference is the same file in f32, the figures measure only arithmetic and repacking: zero is exact, and the error of "
+             "If the reference is the same file in f32, the figures measure only arithmetic and repacking: zero means no difference, and the error of "
              "the format itself is visible only in the perplexity of the reference. The table of quantized weights of each model, and the picture, include it.", "",
              "![KL divergence over bits per weight](quality.svg)", "",
              "The lines connect the Pareto-optimal formats of llama.cpp without importance matrix: no smaller one is as precise. Red lines "
              "are computed by llama.cpp, blue ones by Mica, solid in prefill and dashed in decode. The panel of a model that is published as a block-quantized file shows that file as well.", "",
-             *choices([model for model in models if model["name"] != "outlier"], speeds, runs[0]["arithmetic"].get("mica prefill"))]
+             *choices([model for model in models if model["name"] != "outlier"], speeds, runs[0]["arithmetic"].get("mica prefill")),
+             "## Goals", "", "The reference is that of the tables, whose sections name the goals that they miss. "
+             "[benchmarks.md](benchmarks.md) has the goals for speeds.", "", precision_goals.table(), ""]
     if runs[0]["failed"]:
         lines += ["Not measured:", ""] + [f"- {line}" for line in runs[0]["failed"]] + [""]
     return "\n".join(lines) + "\n" + tables(models)

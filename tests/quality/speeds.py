@@ -35,8 +35,7 @@ def inputs(bench, model, part, name):
     """(file, options of `mica compile`) of a row of measure.py's tables."""
     if part == "rows":
         return bench.file_of(model, name), []
-    options = [bench.rest if word == "TEXT" else word for word in name.strip("`").split()]
-    return model.checkpoint or model.gguf, options if part == "own" else ["--weights", "f32", *options]
+    return model.checkpoint or model.gguf, [bench.rest if word == "TEXT" else word for word in name.strip("`").split()]
 
 
 class Choice:
@@ -104,7 +103,8 @@ def main(argv):
     try:
         bench.text, bench.rest = models.texts(bench.args.text, bench.args.work)
         model = models.MODELS[MODEL](bench.args.work)
-        choices = [Choice(bench, model, *row) for row in report.CHOICE_ROWS
+        # The programs whose caches are measured have f32 weights.
+        choices = [Choice(bench, model, *row) for row in report.CHOICE_ROWS if row[1] != "caches"
                    if (bench.mica.rows or "mica int8 rows" not in row) and (bench.mica.calibrates or "--calibrate" not in row[0])]
     except (models.Missing, engines.Failed, runs.Failed) as error:
         sys.exit(str(error))

@@ -324,11 +324,14 @@ def model_types():
 
 
 def block_types(mica):
-    """What README.md lists, and the table of docs/gguf.md: the types of GGUF files, and the sizes of blocks."""
+    """What README.md lists, and the tables of docs/gguf.md and docs/quantization.md: the types of GGUF files, the sizes of their blocks, and
+    those of Mica's own formats."""
     types = json.loads(subprocess.run([mica, "reference", "--formats"], check=True, capture_output=True, text=True).stdout)
     rows = [f"| {t['name']} | {t['elements']} | {t['file_bits']:g} | {t['program_bits']:g} |" for t in types["blocks"]]
-    return types["readable"] + "\n", ("| format | block size | bits per weight in the file | bits per weight in a program |\n"
-                                      "|---|---|---|---|\n" + "\n".join(rows) + "\n")
+    own = [f"| `{t['name']}` | {t['elements']} | {t['group']} | {t['program_bits']:g} |" for t in types["own"]]
+    return (types["readable"] + "\n",
+            "| format | block size | bits per weight in the file | bits per weight in a program |\n|---|---|---|---|\n" + "\n".join(rows) + "\n",
+            "| format | block size | group size | bits per weight in a program |\n|---|---|---|---|\n" + "\n".join(own) + "\n")
 
 
 def command_line(mica):
@@ -446,10 +449,11 @@ def main():
     pages["docs/families.md"] = families(args.mica)
     pages[CLI_PAGE] = command_line(args.mica)
     pages.update({name: quoted(name, source) for name, source in QUOTES.items()})
-    names, table = block_types(args.mica)
+    names, table, own = block_types(args.mica)
     pages["README.md"] = between("README.md", {"model types": model_types(), "types of GGUF files": names})
     pages["docs/add-a-family.md"] = between("docs/add-a-family.md", {"families with state": state_families()})
     pages["docs/gguf.md"] = between("docs/gguf.md", {"block formats": table})
+    pages["docs/quantization.md"] = between("docs/quantization.md", {"own formats": own})
     measured = scale.load()
     pages["docs/scale.md"] = between("docs/scale.md", {"cost model": scale.passage(measured, scale.load(scale.DELAYED))})
     pages["docs/scale.svg"] = scale.picture(measured)

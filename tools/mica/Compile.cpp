@@ -111,7 +111,6 @@ static std::string lastLine(const CompileArguments &arguments, const CompileResu
     return rt::printable(formatv("wrote {0} ({1}, stage {2})", arguments.output,
                                  rt::bytesText(static_cast<double>(last.bytes)), arguments.emit)
                              .str());
-  bool hasBlocks = !report.preservedBlocks.empty() || isInteger(report.weights);
   return CompileSummary{.output = arguments.output,
                         .bytes = last.bytes,
                         .preservedBlocks = report.preservedBlocks,
@@ -119,9 +118,9 @@ static std::string lastLine(const CompileArguments &arguments, const CompileResu
                         .kv = report.kv,
                         .source = result.source,
                         .rounded = result.rounded,
-                        .isRequantized = result.isRequantized,
+                        .isConverted = result.isConverted,
                         .isCalibrated = !arguments.calibrate.empty(),
-                        .hasInt8Rows = hasBlocks && report.promptRows == PromptRows::Int8,
+                        .hasInt8Rows = result.hasBlocks && report.promptRows == PromptRows::Int8,
                         .hasTokenizer = result.hasTokenizer,
                         .hasChat = result.hasChat,
                         .foreignTarget =

@@ -118,31 +118,50 @@ static bool hasBlocks(const ModelInput &input) {
   return any_of(module.getOps<WeightOp>(), [](WeightOp weight) { return !!weight.getStored(); });
 }
 
-/// Whether block-quantized weights are converted to another format.
-static bool isRequantized(const ModelInput &input, const ModelArguments &arguments) {
-  std::optional<Precision> asked = precisionNamed(arguments.weights);
-  return asked && isInteger(*asked) && hasBlocks(input);
+/// Whether `--weights` converts block-quantized weights to another format.
+static bool isConverted(const ModelInput &input, const ModelArguments &arguments) {
+  return precisionNamed(arguments.weights) && hasBlocks(input);
 }
 
-/// Warns that quantizing blocks a second time reduces precision. The cost with the statistics of
-/// `--imatrix` is unknown, because they may be of few matrices.
-static void warnAboutRequantizing(const ModelInput &input, Precision asked,
-                                  const FindImportance &importance) {
+/// The cost of converting blocks; empty if there is none. With the statistics of `--imatrix` it is
+/// unknown, because they may be of few matrices.
+static std::string costOfConversion(Precision asked, bool hasInt8Rows,
+                                    const FindImportance &importance) {
   const PrecisionCosts &known = costsOf(asked, CheckpointKind::Blocks);
-  StringRef plain = known.weights, weighted = known.calibratedWeights;
-  std::string cost = plain.str();
-  if (importance.isMeasured && !weighted.empty())
-    cost = weighted.str();
-  else if (importance.find)
-    cost += " without statistics";
-  else if (!weighted.empty())
-    cost = (plain + ", or " + weighted + " with --calibrate").str();
-  rt::reportWarning(formatv("{0}: --weights {1} requantizes block-quantized weights, which adds a "
-                            "KL divergence of {3} on {2} (docs/quality.md); leave "
-                            "--weights out to preserve the blocks",
-                            input.folder, nameOf(asked), measuredModelOf(CheckpointKind::Blocks),
-                            cost)
+  auto costIn = [&](const PrecisionCosts::Weights &weights) {
+    return (hasInt8Rows && isInteger(asked) ? weights.int8Rows : weights.exactRows).str();
+  };
+  std::string plain = costIn(known.weights), calibrated = costIn(known.calibrated);
+  if (importance.isMeasured && !calibrated.empty())
+    return calibrated;
+  if (importance.find)
+    return plain + " without statistics";
+  return calibrated.empty() ? plain : plain + " (" + calibrated + " with --calibrate)";
+}
+
+void warnAboutConversion(const ModelInput &input, const ModelArguments &arguments,
+                         const FindImportance &importance) {
+  if (!isConverted(input, arguments))
+    return;
+  Precision asked = *precisionNamed(arguments.weights);
+  bool hasInt8Rows = promptRowsNamed(arguments.rows) == PromptRows::Int8;
+  std::string cost = costOfConversion(asked, hasInt8Rows, importance);
+  // f32 keeps their precision.
+  if (cost.empty())
+    return;
+  rt::reportWarning(formatv("{0}: --weights {1} {2} block-quantized weights; on {3}, this costs a "
+                            "KL divergence of {4}, see docs/quality.md; leave --weights out to "
+                            "preserve the blocks",
+                            input.folder, nameOf(asked),
+                            isInteger(asked) ? "requantizes" : "expands",
+                            measuredModelOf(CheckpointKind::Blocks), cost)
                         .str());
+}
+
+void warnAboutRows(const ModelArguments &arguments, bool hasBlocks) {
+  if (promptRowsNamed(arguments.rows) == PromptRows::Int8 && !hasBlocks)
+    rt::reportWarning(arguments.model + ": --rows int8 has no effect: the program has no "
+                                        "block-quantized weights");
 }
 
 namespace {
@@ -178,13 +197,13 @@ static SmallVector<std::pair<RoundedType, int64_t>> roundedTensors(const ModelIn
 /// Warns that matrices are rounded although no precision was requested.
 static void warnOfRounding(const ModelInput &input, const RoundedType &type, int64_t count,
                            bool preservesBlocks) {
-  rt::reportWarning(
-      formatv("{0}: {1} matri{2} in {3} {4} rounded to bf16, which has 8 of {5} {6} "
-              "bits; --weights f32 keeps all, {7}",
-              input.folder, count, count == 1 ? "x" : "ces", type.name, count == 1 ? "is" : "are",
-              count == 1 ? "its" : "their", type.significantBits,
-              preservesBlocks ? "but expands the blocks of the others to f32" : "at twice the size")
-          .str());
+  rt::reportWarning(formatv("{0}: {1} matri{2} in {3} {4} rounded to bf16, which has 8 of {5} {6} "
+                            "bits; --weights f32 keeps {5} precision, {7}",
+                            input.folder, count, count == 1 ? "x" : "ces", type.name,
+                            count == 1 ? "is" : "are", count == 1 ? "its" : "their",
+                            type.significantBits,
+                            preservesBlocks ? "but expands all blocks to f32" : "at twice the size")
+                        .str());
 }
 
 /// The tensor's name with a star for each number between dots: the same for all layers.
@@ -272,9 +291,9 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   }
   bool speaks = messages != Messages::None;
   CompileResult result;
-  result.isRequantized = isRequantized(*input, arguments);
-  if (speaks && result.isRequantized)
-    warnAboutRequantizing(*input, *options.weights, findImportance);
+  result.isConverted = isConverted(*input, arguments);
+  if (speaks)
+    warnAboutConversion(*input, arguments, findImportance);
   if (input->storage)
     cpu::chooseWeights(options, input->storage->bits);
   Precision weights = options.weights.value_or(cpu::checkpointPrecision(*input->module));
@@ -317,7 +336,10 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
     return input->config && isGguf(input->folder) ? inGgufNames(report.takeError(), *input->config)
                                                   : report.takeError();
   bar.hide();
+  result.hasBlocks = !report->preservedBlocks.empty() || isInteger(report->weights);
   if (speaks) {
+    if (program)
+      warnAboutRows(arguments, result.hasBlocks);
     warnAboutLength(arguments.model, *report);
     if (program && tokenizer.empty())
       warnAboutNoTokenizer(*input, arguments.model);

@@ -17,7 +17,8 @@ struct CompileResult {
   std::vector<IgnoredTensor> ignored;
   std::string source;               ///< storage type of most of the checkpoint's matrices, if known
   std::vector<std::string> rounded; ///< types of the checkpoint's matrices that became bf16
-  bool isRequantized = false;       ///< blocks of the checkpoint were converted to another format
+  bool isConverted = false;         ///< `--weights` converted blocks of the checkpoint
+  bool hasBlocks = false;           ///< the program has block-quantized weights
   bool hasTokenizer = false, hasChat = false; ///< chat: there is a template that can be run
 };
 
@@ -34,6 +35,14 @@ struct FindImportance {
   std::function<llvm::Expected<cpu::ColumnImportance>(const ModelInput &input)> find;
   bool isMeasured = false; ///< on a text, by `--calibrate`; else it is read from a file
 };
+
+/// Warns if `--weights` converts the blocks of the model, with the cost in precision. `arguments`
+/// are those of `input`.
+void warnAboutConversion(const ModelInput &input, const ModelArguments &arguments,
+                         const FindImportance &importance = {});
+
+/// Warns if `--rows` is given for a program without block-quantized weights.
+void warnAboutRows(const ModelArguments &arguments, bool hasBlocks);
 
 /// Compiles MODEL to a program at `output`, with a progress bar.
 llvm::Expected<CompileResult> compileModel(const ModelArguments &arguments,

@@ -29,14 +29,15 @@ static std::string formatNames(const std::map<std::string, int64_t> &formats) {
 
 static std::string formatsText(const CompileSummary &summary) {
   std::string weights = nameOf(summary.weights).str(), text = weights;
-  if (summary.isRequantized)
+  bool isOfNumbers = summary.source == "F32" || summary.source == "F16" || summary.source == "BF16";
+  if (summary.isConverted && isInteger(summary.weights))
     text = summary.source + " requantized to " + weights;
+  else if (summary.isConverted && !isOfNumbers)
+    text = summary.source + " expanded to " + weights;
   else if (!summary.rounded.empty())
     text = joinWithAnd(to_vector_of<StringRef>(summary.rounded)) + " rounded to " + weights;
   if (!summary.preservedBlocks.empty()) {
     // In a file with blocks, few weights are numbers; they are mentioned if they lose precision.
-    bool isOfNumbers =
-        summary.source == "F32" || summary.source == "F16" || summary.source == "BF16";
     text = (isOfNumbers || !summary.rounded.empty() ? text + ", " : "") +
            formatNames(summary.preservedBlocks) + " preserved";
   }
@@ -49,21 +50,21 @@ static std::string formatsText(const CompileSummary &summary) {
 
 /// The precision loss of the formats; empty if negligible.
 static std::string costText(const CompileSummary &summary) {
-  bool isOfBlocks = summary.isRequantized || !summary.preservedBlocks.empty();
-  CheckpointKind kind = isOfBlocks ? CheckpointKind::Blocks : CheckpointKind::Floats;
-  SmallVector<std::string> costs;
-  if (summary.preservedBlocks.empty()) {
-    const PrecisionCosts &known = costsOf(summary.weights, kind);
-    bool isCalibrated = summary.isCalibrated && !known.calibratedWeights.empty();
-    costs.push_back((isCalibrated ? known.calibratedWeights : known.weights).str());
-  }
-  if (summary.hasInt8Rows)
-    costs.push_back(costOfInt8Rows(kind).str());
-  costs.push_back(costsOf(summary.kv, kind).cache.str());
-  llvm::erase(costs, "");
-  return costs.empty()
-             ? ""
-             : "; KL divergence on " + measuredModelOf(kind).str() + ": " + join(costs, " + ");
+  bool preserves = !summary.preservedBlocks.empty();
+  CheckpointKind kind =
+      summary.isConverted || preserves ? CheckpointKind::Blocks : CheckpointKind::Floats;
+  const PrecisionCosts &known = costsOf(summary.weights, kind);
+  bool isCalibrated = summary.isCalibrated && !known.calibrated.exactRows.empty();
+  const PrecisionCosts::Weights &weights = isCalibrated ? known.calibrated : known.weights;
+  std::string text;
+  if (!preserves)
+    text = (summary.hasInt8Rows ? weights.int8Rows : weights.exactRows).str();
+  else if (summary.hasInt8Rows)
+    text = "up to " + maxCostOfInt8Rows().str();
+  // No program with both was measured.
+  if (StringRef cache = costsOf(summary.kv, kind).cache; !cache.empty())
+    text += (text.empty() ? "" : ", of the cache alone ") + cache.str();
+  return text.empty() ? "" : "; KL divergence on " + measuredModelOf(kind).str() + ": " + text;
 }
 
 std::string shellCommand(StringRef path) {

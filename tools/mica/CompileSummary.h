@@ -19,7 +19,7 @@ struct CompileSummary {
   Precision weights = Precision::F32, kv = Precision::F32;
   std::string source; ///< storage type of most of the checkpoint's weights: "Q4_1", or empty
   std::vector<std::string> rounded; ///< types of weights that became bf16: "F16"
-  bool isRequantized = false;       ///< the checkpoint's blocks were converted to another format
+  bool isConverted = false;         ///< `--weights` converted the checkpoint's blocks
   bool isCalibrated = false;        ///< with `--calibrate`; the costs of others are unknown
   bool hasInt8Rows = false;         ///< in prefill
   bool hasTokenizer = false, hasChat = false;

@@ -43,6 +43,8 @@ static Error inspectModel(const InspectArguments &arguments) {
   if (input->storage)
     facts->stored =
         formatv("{0}, {1:f2} bits per weight", input->storage->type, input->storage->bits);
+  warnAboutConversion(*input, arguments.model);
+  warnAboutRows(arguments.model, !facts->rows.empty());
   reportRemarks(arguments.model.model, *input, facts->remarks);
   rt::Status written = rt::writeOut(
       arguments.json ? formatv("{0}\n", json::Value(toJson(*facts))).str() : toText(*facts));

@@ -283,8 +283,9 @@ std::string toText(const ModelFacts &facts) {
     line("state", rt::bytesText(static_cast<double>(facts.statePerSequence)) +
                       " per sequence of any length");
   for (const auto &[role, type] : facts.rows)
-    line(rt::phaseText(role), "activations are " + type + " for block-quantized weights" +
-                                  (role == kPromptRole ? " (" + facts.promptRows + ")" : ""));
+    line(rt::phaseText(role),
+         "activations are " + type + " for block-quantized weights" +
+             (role == kPromptRole ? " (--rows " + facts.promptRows + ")" : ""));
   line("target", targetText(facts.target));
   // Names of functions may be longer than the headings above.
   size_t width = 13;

@@ -133,19 +133,29 @@ static Error install(StringRef folder) {
   return Error::success();
 }
 
-/// The readable types, and sizes of those that are block formats, for tables in the documentation.
+/// The bits per weight of a format in a program.
+static double packedBits(const BlockFormat &format) {
+  constexpr int64_t k = kMaxBlockElements; // whole blocks of every format
+  return 8.0 * static_cast<double>(PackedBlocks(format).bytesOf(k)) / (PackedBlocks::kColumns * k);
+}
+
+/// The readable types, and sizes of those that are block formats and of Mica's own formats, for
+/// tables in the documentation.
 static json::Object readableTypes() {
-  json::Array blocks;
-  for (const TensorType *type : blockTypes()) {
-    constexpr int64_t k = kMaxBlockElements; // whole blocks of every format
-    double packed = 8.0 * static_cast<double>(PackedBlocks(*type->format).bytesOf(k)) /
-                    (PackedBlocks::kColumns * k);
+  json::Array blocks, own;
+  for (const TensorType *type : blockTypes())
     blocks.push_back(json::Object{{"name", type->name},
                                   {"elements", type->elements},
                                   {"file_bits", type->bits()},
-                                  {"program_bits", packed}});
-  }
-  return json::Object{{"readable", readableTypeNames()}, {"blocks", std::move(blocks)}};
+                                  {"program_bits", packedBits(*type->format)}});
+  for (const BlockFormat &format : blockFormats())
+    if (format.isOwn)
+      own.push_back(json::Object{{"name", StringRef(format.name)},
+                                 {"elements", format.elements},
+                                 {"group", format.group},
+                                 {"program_bits", packedBits(format)}});
+  return json::Object{
+      {"readable", readableTypeNames()}, {"blocks", std::move(blocks)}, {"own", std::move(own)}};
 }
 
 int runReference(const ReferenceArguments &arguments) {

@@ -76,6 +76,10 @@ TEST(ConfigReader, AcceptsFixedKeysWithTheirValuesOnly) {
       "config.json: \"quantization\": the checkpoint is quantized by \"MLX\", which is not "
       "supported; "
       "use the model's original checkpoint with --weights int4 or int8, or a GGUF file of it");
+  EXPECT_THAT(
+      llamaProblem(R"({"quantization_config": {"quant_method": "mxfp4"}})"),
+      HasSubstr("the checkpoint is quantized by \"mxfp4\", which is not supported for llama; "
+                "use the model's original checkpoint"));
   for (const char *method : {"awq", "fp8", "compressed-tensors", "bitsandbytes"})
     EXPECT_THAT(llamaProblem(R"({"quantization_config": {"quant_method": ")" + std::string(method) +
                              R"("}})"),

@@ -467,19 +467,24 @@ TEST(GptOss, HasItsDefaults) {
   EXPECT_EQ(sparse.expert.clamp->limit, 7);
   EXPECT_TRUE(sparse.expert.bias && sparse.routerBias && sparse.normalize);
   EXPECT_EQ(model->names->stackedSuffix, "_blocks");
-  auto other = asFamily("gpt_oss", "GptOssForCausalLM",
-                        R"("rope_scaling": "absent", "num_local_experts": 8,
-                           "quantization_config": {"quant_method": "fp8"})");
-  EXPECT_THAT(
-      llvm::toString(other.takeError()),
-      HasSubstr(
-          "has the quant_method \"fp8\" in \"quantization_config\", only \"mxfp4\" is supported"));
-  auto unnamed = asFamily(
-      "gpt_oss", "GptOssForCausalLM",
-      R"("rope_scaling": "absent", "num_local_experts": 8, "quantization_config": {"bits": 4})");
-  EXPECT_THAT(
-      llvm::toString(unnamed.takeError()),
-      HasSubstr("has no quant_method in \"quantization_config\", only \"mxfp4\" is supported"));
+  for (auto [quantization, problem] :
+       std::initializer_list<std::pair<llvm::StringRef, llvm::StringRef>>{
+           {R"({"quant_method": "fp8"})", "quantized by \"fp8\", only \"mxfp4\" is supported"},
+           {R"({"load_in_4bit": true})",
+            "quantized by \"bitsandbytes\", only \"mxfp4\" is supported"},
+           {R"({"bits": 4})", "quantized, only \"mxfp4\" is supported"}}) {
+    auto other =
+        asFamily("gpt_oss", "GptOssForCausalLM",
+                 (R"("rope_scaling": "absent", "num_local_experts": 8, "quantization_config": )" +
+                  quantization)
+                     .str());
+    EXPECT_THAT(
+        llvm::toString(other.takeError()),
+        HasSubstr(("\"quantization_config\": the checkpoint is " + problem +
+                   "; use the model's original checkpoint with --weights int4 or int8, or a "
+                   "GGUF file of it")
+                      .str()));
+  }
   auto open =
       asFamily("gpt_oss", "GptOssForCausalLM", R"("num_local_experts": 8, "rope_scaling": null)");
   EXPECT_THAT(

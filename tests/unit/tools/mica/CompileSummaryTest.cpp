@@ -54,9 +54,11 @@ TEST(CompileSummary, NamesRoundedFloatsBesideBlocks) {
             "wrote smol (95.00 MiB, F16 and F32 rounded to bf16, Q4_1 preserved); try ./smol chat");
 }
 
-/// "; KL divergence on MODEL: COST + ...".
-std::string costText(CheckpointKind kind, std::initializer_list<llvm::StringRef> costs) {
-  return "; KL divergence on " + measuredModelOf(kind).str() + ": " + llvm::join(costs, " + ");
+/// "; KL divergence on MODEL: COST, of the cache alone COST".
+std::string costText(CheckpointKind kind, llvm::StringRef cost, llvm::StringRef cache = "") {
+  return ("; KL divergence on " + measuredModelOf(kind) + ": " + cost +
+          (cache.empty() ? "" : ", of the cache alone ") + cache)
+      .str();
 }
 
 TEST(CompileSummary, ShowsThePrecisionLossOfFormats) {
@@ -68,29 +70,52 @@ TEST(CompileSummary, ShowsThePrecisionLossOfFormats) {
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, F16 rounded to bf16); try ./smol chat");
   summary.rounded.clear();
   summary.weights = Precision::Int4;
-  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4" + costText(floats, {int4.weights}) +
-                                  "); try ./smol chat");
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4" +
+                                  costText(floats, int4.weights.exactRows) + "); try ./smol chat");
   summary.isCalibrated = true;
   summary.kv = Precision::Int8;
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4, int8 cache" +
-                                  costText(floats, {int4.calibratedWeights, int8.cache}) +
+                                  costText(floats, int4.calibrated.exactRows, int8.cache) +
                                   "); try ./smol chat");
   summary.weights = Precision::Int8;
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int8, int8 cache" +
-                                  costText(floats, {int8.weights, int8.cache}) +
+                                  costText(floats, int8.weights.exactRows, int8.cache) +
                                   "); try ./smol chat");
   summary = chatProgram();
+  summary.kv = Precision::Int8;
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, bf16, int8 cache" +
+                                  costText(floats, int8.cache) + "); try ./smol chat");
+}
+
+TEST(CompileSummary, ShowsThePrecisionLossOfConvertedBlocks) {
+  constexpr CheckpointKind blocks = CheckpointKind::Blocks;
+  CompileSummary summary = chatProgram();
   summary.source = "Q4_1";
-  summary.isRequantized = true;
+  summary.isConverted = true;
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, Q4_1 expanded to bf16" +
+                costText(blocks, costsOf(Precision::BF16, blocks).weights.exactRows) +
+                "); try ./smol chat");
+  summary.weights = Precision::F32;
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q4_1 expanded to f32); try ./smol chat");
   summary.isCalibrated = true; // there is no figure for that
   summary.weights = Precision::Int8;
-  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q4_1 requantized to int8" +
-                                  costText(blocks, {costsOf(Precision::Int8, blocks).weights}) +
-                                  "); try ./smol chat");
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, Q4_1 requantized to int8" +
+                costText(blocks, costsOf(Precision::Int8, blocks).weights.exactRows) +
+                "); try ./smol chat");
   summary.weights = Precision::Int4;
   EXPECT_EQ(summary.toText(),
             "wrote smol (95.00 MiB, Q4_1 requantized to int4" +
-                costText(blocks, {costsOf(Precision::Int4, blocks).calibratedWeights}) +
+                costText(blocks, costsOf(Precision::Int4, blocks).calibrated.exactRows) +
+                "); try ./smol chat");
+  // Most weights are numbers.
+  summary.source = "F16";
+  summary.rounded = {"F16"};
+  summary.weights = Precision::BF16;
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, F16 rounded to bf16" +
+                costText(blocks, costsOf(Precision::BF16, blocks).weights.exactRows) +
                 "); try ./smol chat");
 }
 
@@ -100,7 +125,15 @@ TEST(CompileSummary, IncludesActivationsOfPrompts) {
   summary.hasInt8Rows = true;
   EXPECT_EQ(summary.toText(),
             "wrote smol (95.00 MiB, Q8_0 preserved, int8 activations in prefill" +
-                costText(CheckpointKind::Blocks, {costOfInt8Rows(CheckpointKind::Blocks)}) +
+                costText(CheckpointKind::Blocks, "up to " + maxCostOfInt8Rows().str()) +
+                "); try ./smol chat");
+  // One figure of the same program, and not the sum of two.
+  summary.preservedBlocks.clear();
+  summary.weights = Precision::Int8;
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, int8, int8 activations in prefill" +
+                costText(CheckpointKind::Floats,
+                         costsOf(Precision::Int8, CheckpointKind::Floats).weights.int8Rows) +
                 "); try ./smol chat");
 }
 
