@@ -447,6 +447,19 @@ class Refused(Case):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr.decode(), r"layers.*'mica\.linear_attention' op cannot be partitioned for 4 ranks: the number of heads")
 
+    def test_info_of_padding(self):
+        """Matrices whose columns on a rank are not whole groups: `info` prints what fills these, and the bits per weight of the model."""
+        model, options, _ = MODELS["experts"]()
+        one, two = (harness.program(model, *options, *shard) for shard in ((), ("--shard", "tensor=2")))
+        texts = [each.run("info").stdout.decode() for each in (one, two)]
+        self.assertRegex(texts[1], r"\npadding +[0-9.]+ [KMG]iB on each rank, in groups of columns that are not full\n")
+        self.assertNotIn("\npadding ", texts[0])
+        bits = [float(re.search(r"([0-9.]+) bits per weight", text)[1]) for text in texts]
+        self.assertAlmostEqual(bits[1] / bits[0], 1, delta=0.05)
+        whole, rank = (json.loads(each.run("info", "--json").stdout)["manifest"] for each in (one, two))
+        self.assertGreater(rank["weight_bytes"], 0.6 * whole["weight_bytes"])
+        self.assertLess(rank["weight_bytes"] - rank["padding_bytes"], 0.55 * whole["weight_bytes"])
+
     def test_option(self):
         for text in ("2", "tensor=0", "tensor=x", "pipeline=2"):
             done = harness.execute([harness.mica, "compile", BUNDLED / "minimind-dense", "-o", "x", "--shard", text], check=False)
