@@ -228,6 +228,7 @@ class Mpi(Case):
         done = started(name, 2, two, "bench", "--prompt", "32", "--gen", "8", "--repeat", "1", "--json")
         self.assertIn(b"tokens_per_s", done.stdout)
 
+        """Tells the number of ranks; the profile has their exchanges."""
     def score(self, name):
         """Logits through mpirun's pipes."""
         one, two = programs()
