@@ -383,6 +383,9 @@ class Failure(Case):
             expected = rf"rank {1 - rank} with PID [0-9]+ on\s+node {host} exiting improperly"
         self.assertRegex(run.output, expected)
 
+        # Not also the rank that has reported it, by the one that mpirun continues.
+        if way in ("stopped", "waits") and run.place.machines == 1:
+            self.assertNotIn(" has ended; see its messages", run.output)
     def check_answers(self, run, way):
         """Each client gets an error as OpenAI's API defines it."""
         for client in run.clients:
