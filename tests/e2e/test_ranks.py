@@ -372,9 +372,9 @@ def rank_of(process):
 
 @for_each(IMPLEMENTATIONS, "is_partitioned")
 class Memory(Case):
-    def measured(self, start, program, ranks, sequences, least=0):
+    def measured(self, start, program, ranks, sequences, minimum=0):
         """(resident weights, anonymous memory) of each process that decodes with `sequences` sequences of 900 positions, when they have at
-        least so much anonymous memory."""
+        least `minimum` bytes of anonymous memory."""
         weights = json.loads(harness.execute([program, "info", "--json"]).stdout)["manifest"]["weight_bytes"]
         mark = f"MICA_TEST_RANKS={os.getpid()} {self.id()} {ranks} {sequences}"
         command = [*map(str, start), program, "bench", "-t", "1", "--prompt", "0", "--gen", "100", "--depth", "900", "--batch", str(sequences),
@@ -384,7 +384,7 @@ class Memory(Case):
             each = [(resident.pages_of(process, program, weights), resident.of_process(process)["RssAnon"])
                     for process in processes_of(program, mark)]
             # All matrices have been read.
-            return len(each) == ranks and all(read > 0.9 * weights and anonymous >= least for read, anonymous in each) and each
+            return len(each) == ranks and all(read > 0.9 * weights and anonymous >= minimum for read, anonymous in each) and each
 
         with subprocess.Popen(command, env={**os.environ, **ENV, **dict([mark.split("=")])}, stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:

@@ -314,7 +314,7 @@ class Failure(Case):
         place, phase, way, rank = CASES[name]
         run = PHASES[phase](self, place, rank if way == "waits" else None)
         self.fail_rank(run, phase, way, rank)
-        # MPICH's mpirun does not mind a rank that is stopped when all have done what they had to do.
+        # MPICH's mpirun ignores a rank that is stopped when all have finished their work.
         if way != "orphaned" and (place.implementation, phase, way) != ("mpich", "shutdown", "stopped"):
             self.assertNotEqual(run.process.returncode, 0, run.output)
             self.check_message(run, phase, way, rank)
