@@ -53,11 +53,11 @@ static SmallVector<int64_t> ranksOfHeads(ModuleOp module) {
             undivided.push_back(keys);
         });
   });
-  int64_t most = 1;
+  int64_t max = 1;
   for (int64_t count : llvm::concat<int64_t>(heads, undivided))
-    most = std::max(most, count);
+    max = std::max(max, count);
   SmallVector<int64_t> possible;
-  for (int64_t ranks = 2; ranks <= std::min(most, kMaxRanks); ++ranks)
+  for (int64_t ranks = 2; ranks <= std::min(max, kMaxRanks); ++ranks)
     if (llvm::all_of(heads,
                      [&](int64_t count) { return partsOfHeads(count, ranks).has_value(); }) &&
         llvm::all_of(undivided, [&](int64_t count) { return count % ranks == 0; }))

@@ -4,6 +4,7 @@
 #include "backends/runtime/ranks/RankThreads.h"
 #include "tests/bench/RankBenchmark.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -32,11 +33,12 @@ int reduce(const float *row, uint64_t bytes, float *sum) {
   rows.resize(count * columns);
   if (int failed = check(ranks->allGather(row, bytes, rows.data())))
     return failed;
-  for (size_t i = 0; i < columns; ++i) {
-    float total = rows[i];
-    for (size_t rank = 1; rank < count; ++rank)
-      total += rows[rank * columns + i];
-    sum[i] = total;
+  // Row by row, so that the loop is vectorized.
+  std::copy_n(rows.data(), columns, sum);
+  for (size_t rank = 1; rank < count; ++rank) {
+    const float *next = rows.data() + rank * columns;
+    for (size_t i = 0; i < columns; ++i)
+      sum[i] += next[i];
   }
   return 0;
 }

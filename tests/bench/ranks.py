@@ -53,7 +53,7 @@ PARTS = ("exchanges", "memory", "speeds")
 #: Bytes of a row of the gather that has a goal, and the goal in microseconds.
 SINGLE, SINGLE_GOAL = 16384, 10
 SINGLE_TITLE = f"one gather of {SINGLE >> 10} KiB"
-#: The least ratio to one process, by link and then by weights or test.
+#: The minimum ratio to one process, by link and then by weights or test.
 GOALS = {"shared memory": {"bf16": 0.93, "int8": 0.93, "int4": 0.93, "prefill": 0.93},
          "cable": {"bf16": 0.85, "int8": 0.85, "int4": 0.75}}
 
@@ -249,7 +249,7 @@ def measure_exchanges(shape, tools, args):
 
 
 def goal_of(link, weights, test):
-    """The least ratio, or None."""
+    """The minimum ratio, or None."""
     return GOALS.get(link, {}).get(test if test == "prefill" else weights)
 
 

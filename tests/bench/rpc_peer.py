@@ -29,7 +29,7 @@ import shapes  # noqa: E402
 
 TESTS = ranks.TESTS
 MICA, PEER = "Mica", "llama.cpp"
-#: The least ratio.
+#: The minimum ratio.
 GOAL = 1.5
 #: Seconds within which a server listens.
 PATIENCE = 30

@@ -106,6 +106,9 @@ FOR_TWO = {"bamba": (*mamba(2), "num_attention_heads=2", "num_key_value_heads=1"
            "nemotron_h": ("num_attention_heads=4", "num_key_value_heads=2", "q_proj:0=40", "k_proj:0=20", "v_proj:0=20", "o_proj:1=40",
                           "mamba_num_heads=4", "mamba_head_dim=12", "in_proj:0=140", "A_log:0=4", "D:0=4", "dt_bias:0=4"),
            **dict.fromkeys(("qwen3_5", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_next"), FOUR_HEADS)}
+#: Types that are also tested with integers, for which the rows of activations are quantized after they are gathered. One of each kind of
+#: layer, because they take longer than with floats.
+IN_INT8 = ("deepseek_v2", "gemma2", "gpt_oss", "granitemoehybrid", "lfm2", "qwen3_next")
 #: The error of types whose golden has other numbers of heads.
 DIFFERENT = re.compile(r"'mica\.[a-z_]+' op cannot be partitioned for 3 ranks: .*"
                        r"(?:; the heads of the model allow ([0-9]+)(?:(?:, [0-9]+)* or [0-9]+)? ranks|; no number of ranks is possible)\n")
@@ -113,11 +116,12 @@ DIFFERENT = re.compile(r"'mica\.[a-z_]+' op cannot be partitioned for 3 ranks: .
 
 @for_each(TYPES, "same_logits")
 class Types(Case):
-    def check(self, model, count):
+    def check(self, name, model, count):
         """That this number of ranks has the logits of one process."""
-        one, several = (harness.program(model, "--weights", "f32", *options).path for options in ((), ("--shard", f"tensor={count}")))
-        checked = harness.execute([pathlib.Path(harness.mica).with_name("mica-ranks"), one, several])
-        self.assertRegex(checked.stdout.decode(), rf"^{count} ranks: [0-9]+ logits are the same\n$")
+        for weights in ("f32", "int8") if name in IN_INT8 else ("f32",):
+            one, several = (harness.program(model, "--weights", weights, *options).path for options in ((), ("--shard", f"tensor={count}")))
+            checked = harness.execute([pathlib.Path(harness.mica).with_name("mica-ranks"), one, several])
+            self.assertRegex(checked.stdout.decode(), rf"^{count} ranks: [0-9]+ logits are the same\n$")
 
     def same_logits(self, name):
         """Most goldens have three heads of queries and one of keys, for three ranks. For others, the compiler names the op and the numbers of
@@ -125,7 +129,7 @@ class Types(Case):
         done = harness.execute([harness.mica, "compile", TYPES[name], "--weights", "f32", "--shard", "tensor=3", "--emit", "kernels", "-o",
                                 pathlib.Path(harness.folder("types")) / "three.mlir"], check=False)
         if done.returncode == 0:
-            self.check(TYPES[name], 3)
+            self.check(name, TYPES[name], 3)
         elif name == "bloom":
             self.assertIn("cannot be partitioned for 3 ranks: the slopes of alibi are one list for all ranks", done.stderr.decode())
         else:
@@ -133,7 +137,7 @@ class Types(Case):
             self.assertTrue(found, done.stderr)
             # Without a possible number, another size of the model.
             self.assertEqual(found[1] is None, name in FOR_TWO, found[0])
-            self.check(*((TYPES[name], int(found[1])) if found[1] else (resized(TYPES[name].name, *FOR_TWO[name]), 2)))
+            self.check(name, *((TYPES[name], int(found[1])) if found[1] else (resized(TYPES[name].name, *FOR_TWO[name]), 2)))
 
 
 def mpirun(implementation):
@@ -224,9 +228,19 @@ class Mpi(Case):
         harness.until(lambda: not processes_of(two, mark), "a rank is left", 10)
 
     def bench(self, name):
+        """Tells the number of ranks; the profile has their exchanges."""
         _, two = programs()
-        done = started(name, 2, two, "bench", "--prompt", "32", "--gen", "8", "--repeat", "1", "--json")
-        self.assertIn(b"tokens_per_s", done.stdout)
+        arguments = ("bench", "--prompt", "32", "--gen", "8", "--repeat", "1", "-t", "1", "--profile")
+        found = json.loads(started(name, 2, two, *arguments, "--json").stdout)
+        self.assertEqual((found["ranks"], found["threads"]), (2, 1))
+        for result in found["results"]:
+            kernels = {each["kernel"]: each for each in result["profile"]["kernels"]}
+            for exchange in ("all_gather", "share_rows", "broadcast"):
+                self.assertGreater(kernels[exchange]["exchanged_bytes"], 0)
+                self.assertEqual(kernels[exchange]["bytes"], 0)
+        text = started(name, 2, two, *arguments).stdout.decode()
+        self.assertIn(", 2 ranks of 1 thread; GB/s and GFLOP/s are those of one rank", text.splitlines()[0])
+        self.assertRegex(text, r"\n  all_gather  .* - ")
 
     def score(self, name):
         """Logits through mpirun's pipes."""
@@ -371,9 +385,9 @@ def rank_of(process):
 
 @for_each(IMPLEMENTATIONS, "is_partitioned")
 class Memory(Case):
-    def measured(self, start, program, ranks, sequences, least=0):
+    def measured(self, start, program, ranks, sequences, minimum=0):
         """(resident weights, anonymous memory) of each process that decodes with `sequences` sequences of 900 positions, when they have at
-        least so much anonymous memory."""
+        least `minimum` bytes of anonymous memory."""
         weights = json.loads(harness.execute([program, "info", "--json"]).stdout)["manifest"]["weight_bytes"]
         mark = f"MICA_TEST_RANKS={os.getpid()} {self.id()} {ranks} {sequences}"
         command = [*map(str, start), program, "bench", "-t", "1", "--prompt", "0", "--gen", "100", "--depth", "900", "--batch", str(sequences),
@@ -383,7 +397,7 @@ class Memory(Case):
             each = [(resident.pages_of(process, program, weights), resident.of_process(process)["RssAnon"])
                     for process in processes_of(program, mark)]
             # All matrices have been read.
-            return len(each) == ranks and all(read > 0.9 * weights and anonymous >= least for read, anonymous in each) and each
+            return len(each) == ranks and all(read > 0.9 * weights and anonymous >= minimum for read, anonymous in each) and each
 
         with subprocess.Popen(command, env={**os.environ, **ENV, **dict([mark.split("=")])}, stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
@@ -432,6 +446,19 @@ class Refused(Case):
         self.assertLess(half, 0.55 * one)
         one, half = (info["cache_bytes"] for info in json_of)
         self.assertEqual(half, one // 2)
+
+    def test_info_of_padding(self):
+        """Matrices whose columns on a rank are not whole groups: `info` prints what fills these, and the bits per weight of the model."""
+        model, options, _ = MODELS["experts"]()
+        one, two = (harness.program(model, *options, *shard) for shard in ((), ("--shard", "tensor=2")))
+        texts = [each.run("info").stdout.decode() for each in (one, two)]
+        self.assertRegex(texts[1], r"\npadding +[0-9.]+ [KMG]iB on each rank, in groups of columns that are not full\n")
+        self.assertNotIn("\npadding ", texts[0])
+        bits = [float(re.search(r"([0-9.]+) bits per weight", text)[1]) for text in texts]
+        self.assertAlmostEqual(bits[1] / bits[0], 1, delta=0.05)
+        whole, rank = (json.loads(each.run("info", "--json").stdout)["manifest"] for each in (one, two))
+        self.assertGreater(rank["weight_bytes"], 0.6 * whole["weight_bytes"])
+        self.assertLess(rank["weight_bytes"] - rank["padding_bytes"], 0.55 * whole["weight_bytes"])
 
     def test_heads_that_do_not_divide(self):
         output = os.path.join(harness.folder("refused"), "program")

@@ -33,9 +33,14 @@ PARAMETERS = {"openmpi": {"OMPI_MCA_btl_tcp_port_min_v4": "50000", "OMPI_MCA_btl
                           "OMPI_MCA_odls_base_sigkill_timeout": "0"},
               "mpich": {"UCX_TCP_PORT_RANGE": "50500-50600", "MPIEXEC_PORT_RANGE": "50300:50400", "UCX_NET_DEVICES": "cable"}}
 
+#: What --show prints before the program, as in docs/scale.md.
+SHOWN = {"openmpi": "mica-1$ cat hosts\nmica-1 slots=1\nmica-2 slots=1\nmica-1$ mpirun.openmpi --hostfile hosts -n 2 --bind-to none ",
+         "mpich": "mica-1$ cat hosts\nmica-1:1\nmica-2:1\nmica-1$ mpirun.mpich -f hosts -n 2 "}
+
 
 @for_each(IMPLEMENTATIONS, "text")
 @for_each(IMPLEMENTATIONS, "parameters")
+@for_each(IMPLEMENTATIONS, "shown")
 @for_each(IMPLEMENTATIONS, "ended")
 class TwoMachines(Case):
     def text(self, name):
@@ -56,6 +61,13 @@ class TwoMachines(Case):
         one, two = programs()
         done = harness.execute([*start, two, *PROMPT], env=PARAMETERS[name])
         self.assertEqual(done.stdout.replace(b"\r\n", b"\n"), harness.execute([one, *PROMPT]).stdout)
+
+    def shown(self, name):
+        """The command line for machines of a network can be copied to a shell."""
+        start = two_machines(self, name)
+        done = harness.execute([*start, "--show", "printf", "%s|", "Once upon", "it's"])
+        self.assertEqual(done.stdout, b"Once upon|it's|" * 2)
+        self.assertEqual(done.stderr.decode(), SHOWN[name] + "printf %s\\| Once\\ upon it\\'s\n")
 
     def ended(self, name):
         """No process is left, whether the script is ended or killed."""

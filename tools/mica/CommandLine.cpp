@@ -87,8 +87,9 @@ static void addShard(CLI::App &command, CompileArguments &arguments) {
             arguments.ranks = *ranks;
           },
           "Partition the model for N processes, which `mpirun -n N PROGRAM` starts on one or "
-          "several hosts (tensor parallelism): each has 1/N of the matrices; the ids are those of "
-          "one process")
+          "several hosts (tensor parallelism): each has 1/N of the matrices, padded to groups of "
+          "64 "
+          "columns; the ids are those of one process")
       ->type_name("tensor=N");
 }
 

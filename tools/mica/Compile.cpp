@@ -104,7 +104,8 @@ static std::string whyNotCalibrated(const CompileArguments &arguments,
 
 /// The final message.
 static std::string lastLine(const CompileArguments &arguments, const CompileResult &result,
-                            const cpu::TargetDescription &target) {
+                            const cpu::TargetDescription &target,
+                            std::vector<std::string> plugins) {
   const cpu::CompileReport &report = result.report;
   const cpu::StageReport &last = report.stages.back();
   if (last.stage != Stage::Exe)
@@ -123,6 +124,8 @@ static std::string lastLine(const CompileArguments &arguments, const CompileResu
                         .hasInt8Rows = result.hasBlocks && report.promptRows == PromptRows::Int8,
                         .hasTokenizer = result.hasTokenizer,
                         .hasChat = result.hasChat,
+                        .ranks = arguments.ranks,
+                        .plugins = std::move(plugins),
                         .foreignTarget =
                             rt::checkCpu(target.cpu, target.features) ? "" : target.cpu}
       .toText();
@@ -143,32 +146,33 @@ static Error writeCopy(StringRef bytes, StringRef target) {
 }
 
 /// Copies the plug-ins for implementations of MPI from the folder of the launcher to that of the
-/// program, which looks for them there.
-static Error copyMpiPlugins(StringRef launcher, StringRef program) {
+/// program, which looks for them there. Returns their names.
+static Expected<std::vector<std::string>> copyMpiPlugins(StringRef launcher, StringRef program) {
   StringRef from = sys::path::parent_path(launcher), to = sys::path::parent_path(program);
-  bool found = false;
+  std::vector<std::string> found;
   std::error_code failed;
   for (sys::fs::directory_iterator file(from, failed), end; file != end && !failed;
        file.increment(failed)) {
     StringRef name = sys::path::filename(file->path());
     if (!name.starts_with("mica-mpi-") || !name.ends_with(".so"))
       continue;
-    found = true;
+    found.push_back(name.str());
     SmallString<128> target(to);
     sys::path::append(target, name);
     auto plugin = MemoryBuffer::getFile(file->path());
     if (!plugin)
       return createStringError(file->path() + ": " + plugin.getError().message());
     if (Error failed = writeCopy((*plugin)->getBuffer(), target))
-      return failed;
+      return std::move(failed);
   }
-  if (!found)
+  if (found.empty())
     rt::reportWarning(
         ("there is no plug-in for MPI in " + from +
          ", so the program cannot be started by mpirun; install OpenMPI or MPICH with "
          "its headers and build Mica again")
             .str());
-  return Error::success();
+  sort(found);
+  return found;
 }
 
 int runCompile(CompileArguments arguments, const char *argv0) {
@@ -217,13 +221,14 @@ int runCompile(CompileArguments arguments, const char *argv0) {
   if (!result)
     return report(arguments.model.model, result.takeError(),
                   {output, arguments.dumpFolder, arguments.calibrate, arguments.imatrix});
+  std::vector<std::string> plugins;
   if (*emit == Stage::Exe && arguments.ranks > 1)
-    if (Error failed = copyMpiPlugins(launcher, output))
+    if (Error failed = copyMpiPlugins(launcher, output).moveInto(plugins))
       return report(std::move(failed));
   if (arguments.verbose)
     printStages(result->report, peak.bytes());
   if (!arguments.json && output != "-")
-    errs() << lastLine(arguments, *result, target) << "\n";
+    errs() << lastLine(arguments, *result, target, std::move(plugins)) << "\n";
   return arguments.json ? printReport(*result, output, peak.bytes()) : kDone;
 }
 

@@ -76,10 +76,14 @@ std::string shellCommand(StringRef path) {
 std::string CompileSummary::toText() const {
   std::string text = "wrote " + output + " (" + rt::bytesText(static_cast<double>(bytes)) + ", " +
                      formatsText(*this) + costText(*this) + ")";
+  if (!plugins.empty())
+    text += ", with " + joinWithAnd(to_vector_of<StringRef>(plugins)) + " next to it";
   if (!foreignTarget.empty())
-    text += "; copy it to a machine with a " + foreignTarget;
-  else
-    text += "; try " + shellCommand(output) +
+    text += "; copy " + std::string(plugins.empty() ? "it" : "them") + " to " +
+            (ranks > 1 ? "machines" : "a machine") + " with a " + foreignTarget;
+  else if (ranks == 1 || !plugins.empty())
+    text += "; try " + (ranks > 1 ? "mpirun -n " + std::to_string(ranks) + " " : std::string()) +
+            shellCommand(output) +
             (hasChat        ? " chat"
              : hasTokenizer ? " 'Once upon a time'"
                             : " --tokens 1,2,3");

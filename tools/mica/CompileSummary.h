@@ -23,9 +23,13 @@ struct CompileSummary {
   bool isCalibrated = false;        ///< with `--calibrate`; the costs of others are unknown
   bool hasInt8Rows = false;         ///< in prefill
   bool hasTokenizer = false, hasChat = false;
-  std::string foreignTarget; ///< the target CPU, if not this machine
+  int64_t ranks = 1;
+  std::vector<std::string> plugins; ///< for MPI, copied next to the program
+  std::string foreignTarget;        ///< the target CPU, if not this machine
 
-  /// "wrote smol (95.31 MiB, Q4_1 preserved); try ./smol chat".
+  /// "wrote smol (95.31 MiB, Q4_1 preserved); try ./smol chat",
+  /// "wrote smol (95.31 MiB, Q4_1 preserved), with mica-mpi-mpich.so next to it; try mpirun -n 2
+  /// ./smol chat".
   std::string toText() const;
 };
 

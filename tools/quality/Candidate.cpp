@@ -15,6 +15,10 @@ Expected<Candidate> Candidate::open(StringRef path) {
   auto manifest = rt::readManifest(*file);
   if (!manifest)
     return candidate.error(manifest.error());
+  // It would have to be started by mpirun.
+  if (manifest->ranks > 1)
+    return candidate.error("is for " + Twine(manifest->ranks) + " ranks",
+                           "pass one compiled without --shard, whose logits are the same");
   auto text = rt::ProgramTokenizer::load(*file, *manifest);
   if (!text)
     return candidate.error(text.error());

@@ -171,16 +171,16 @@ def replicas_per_s(shape, form, ranks, sequences, machine=MACHINE):
     return sequences / compute_time(shape, form, 1, each, machine)
 
 
-MOST_SEQUENCES = 1024
+MAX_SEQUENCES = 1024
 
 
 def replicas_from(shape, form, link, ranks, machine=MACHINE):
     """The number of sequences from which replicas generate more tokens per second than one model on all ranks; None if there is none up to
-    MOST_SEQUENCES, 0 if the model does not fit into the memory of one rank."""
+    MAX_SEQUENCES, 0 if the model does not fit into the memory of one rank."""
     if weight_bytes(shape, form) + cache_bytes(shape) > machine.memory:
         return 0
     last = None
-    for sequences in range(MOST_SEQUENCES, 0, -1):
+    for sequences in range(MAX_SEQUENCES, 0, -1):
         replicas = replicas_per_s(shape, form, ranks, sequences, machine)
         # Where their memory is full, replicas are limited by it and not by speed.
         if 0 < replicas <= tokens_per_s(shape, form, link, ranks, sequences, machine):

@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import re
 import statistics
 import sys
 import textwrap
@@ -124,15 +125,34 @@ def spread(values, shown):
     return f"{shown(values['median'])} ({shown(values['min'])} - {shown(values['max'])})"
 
 
-def goal_cell(each, reached):
-    """`reached`: whether a value is as good as the goal."""
-    goal = each.get("goal")
-    return "-" if goal is None else f"{goal}: " + ("reached" if reached(goal) else "missed")
+def rounds(values):
+    return f"{len(values['values'])} rounds"
+
+
+def verdict(worst, best):
+    """Of a goal that the worst and the best round reach, or not."""
+    return "reached" if worst else "undecided" if best else "missed"
+
+
+def ratio_verdict(each):
+    return verdict(each["ratio"]["min"] >= each["goal"], each["ratio"]["max"] >= each["goal"])
+
+
+def exchange_verdict(each):
+    return verdict(each["median_us"]["max"] <= each["goal"], each["median_us"]["min"] <= each["goal"])
+
+
+def memory_verdict(each):
+    """It is measured once."""
+    return verdict(each["ratio"] <= each["goal"], each["ratio"] <= each["goal"])
+
+
+def goal_cell(each, judge):
+    return "-" if each.get("goal") is None else f"{each['goal']}: {judge(each)}"
 
 
 def ratio_cells(each):
-    return [spread(each["tokens_per_s"], number), spread(each["ratio"], decimals),
-            goal_cell(each, lambda goal: each["ratio"]["median"] >= goal)]
+    return [spread(each["tokens_per_s"], number), spread(each["ratio"], decimals), goal_cell(each, ratio_verdict)]
 
 
 def decode_rows(result):
@@ -189,6 +209,16 @@ def exchange_table(measured, mpi, kinds):
     return table(["exchange", "KiB", *(LINES[link] for link in links)], rows)
 
 
+def repeats_text(measured):
+    """How often exchanges were repeated: "500 repetitions (one gather of 16 KiB), 100 (one row), 25 (32 rows), 5 (512 rows)"."""
+    found = {}
+    for each in measured:
+        rows = re.search(r"[0-9]+ rows", each["exchange"])
+        found.setdefault(rows.group() if rows else each["exchange"] if each["latencies"] == 1 else "one row", each["repeat"])
+    first, *rest = [f"{repeat}{{}} ({words})" for words, repeat in found.items()]
+    return ", ".join([first.format(" repetitions"), *(each.format("") for each in rest)])
+
+
 def exchange_passage(result):
     """Where ranks share processors, neither the model holds nor a comparison with MPI's functions, which poll without leaving them."""
     measured = [each for each in result["exchanges"] if each["median_us"]]
@@ -200,7 +230,7 @@ def exchange_passage(result):
                        "MPI_Allgather or MPI_Allreduce. KiB: what a rank receives. Mica does not reduce: its figure is that of a sum in a fixed "
                        "order, for which a rank gathers the rows of all N ranks, N / 2 times as many bytes. Through shared memory, MPI only "
                        f"starts Mica's ranks. Between rounds, an exchange differs by {100 * statistics.median(spreads):.0f} % (median of all; "
-                       f"at most {100 * max(spreads):.0f} %)."), ""]
+                       f"at most {100 * max(spreads):.0f} %). A round is the median of {repeats_text(measured)}."), ""]
     for ranks in sorted({each["ranks"] for each in measured}):
         of_ranks = [each for each in measured if each["ranks"] == ranks]
         for mpi in dict.fromkeys(each["mpi"] for each in of_ranks):
@@ -213,25 +243,45 @@ def exchange_passage(result):
 
 def memory_passage(result):
     rows = [[each["weights"], each["mpi"] or "one process", ", ".join(f"{size / 1e6:.0f}" for size in each["bytes"]), decimals(each["ratio"]),
-             goal_cell(each, lambda goal, each=each: each["ratio"] <= goal)] for each in result["memory"] if each["ratio"] is not None]
+             goal_cell(each, memory_verdict)] for each in result["memory"] if each["ratio"] is not None]
     return ["Peak resident memory of each process, in MB, with 512 cached positions:", "",
             table(["weights", "ranks", "MB", "largest / one process", "goal, at most"], rows), ""] if rows else []
 
 
+def judged_goals(result):
+    """(verdict, description) of all goals."""
+    for each in result["speeds"]:
+        if each.get("goal") and each["ratio"]:
+            test = "prefill" if each["test"] == "prefill" else "decode"
+            yield ratio_verdict(each), (f"{test} in {each['weights']} with the link {LINES[each['link']]}, {each['mpi']} "
+                                        f"({spread(each['ratio'], decimals)} in {rounds(each['ratio'])}, at least {each['goal']})")
+    for each in result["memory"]:
+        if each.get("goal") and each["ratio"] is not None:
+            yield memory_verdict(each), f"memory in {each['weights']}, {each['mpi']} ({decimals(each['ratio'])}, at most {each['goal']})"
+    for each in result["exchanges"]:
+        if each.get("goal") and each["median_us"]:
+            yield exchange_verdict(each), (f"{each['exchange']}, median of {each['repeat']} ({spread(each['median_us'], number)} us in "
+                                           f"{rounds(each['median_us'])}, at most {each['goal']})")
+
+
+def absent(result):
+    """What was not measured, for each part and implementation."""
+    for part, words in (("speeds", "tokens per second"), ("exchanges", "exchanges"), ("memory", "memory of processes")):
+        found = {each["mpi"] for each in result[part] if each["mpi"]}
+        yield from [f"{words} with {name}" for name in ("openmpi", "mpich") if name not in found] if found else [words]
+
+
 def goals_passage(result):
-    """The goals that were missed, and what has none because it was not measured."""
-    judged = [(each["ratio"]["median"] >= each["goal"], f"{'prefill' if each['test'] == 'prefill' else 'decode'} in {each['weights']} with the link "
-               f"{LINES[each['link']]}, {each['mpi']} ({decimals(each['ratio']['median'])}, at least {each['goal']})")
-              for each in result["speeds"] if each.get("goal") and each["ratio"]]
-    judged += [(each["ratio"] <= each["goal"], f"memory in {each['weights']}, {each['mpi']} ({decimals(each['ratio'])}, at most {each['goal']})")
-               for each in result["memory"] if each.get("goal") and each["ratio"] is not None]
-    judged += [(each["median_us"]["median"] <= each["goal"], f"{each['exchange']} ({number(each['median_us']['median'])} us, at most {each['goal']})")
-               for each in result["exchanges"] if each.get("goal") and each["median_us"]]
-    missed = [text for reached, text in judged if not reached]
-    found = {each["mpi"] for part in ("speeds", "exchanges", "memory") for each in result[part] if each["mpi"]}
-    absent = [name for name in ("openmpi", "mpich") if name not in found] + ["memory of processes"] * (not result["memory"])
-    return [paragraph(f"Goals missed: {len(missed)} of {len(judged)}" + (": " if missed else "") + "; ".join(missed) + "."
-                      + (f" Not measured: {', '.join(absent)}." if absent else "")), ""]
+    """The verdicts on goals, and what has none because it was not measured."""
+    judged = list(judged_goals(result))
+
+    def those(found):
+        texts = [text for each, text in judged if each == found]
+        return f"{len(texts)} of {len(judged)}" + (": " if texts else "") + "; ".join(texts) + "."
+
+    missing = ", ".join(absent(result))
+    return [paragraph(f"Goals missed: {those('missed')} Undecided, because some rounds reach the goal and some do not: {those('undecided')}"
+                      + (f" Not measured: {missing}." if missing else "")), ""]
 
 
 def origin(result):
@@ -275,7 +325,8 @@ def check(result):
         others = [*other_rows(result)]
         lines += [paragraph(words), "",
                   table(["weights", "link", "tokens/s", "ratio", "goal, at least", "by measured exchanges", "by the model"], decode_rows(result)), "",
-                  "The same for a prompt, and for other implementations of MPI:", "",
+                  "The same for a prompt" + ", and for other implementations of MPI" * any(each[3] != first_mpi(result) for each in others)
+                  + ":", "",
                   table(["weights", "test", "link", "MPI", "tokens/s", "ratio", "goal, at least"], others), ""]
     return lines + exchange_passage(result) + memory_passage(result) + goals_passage(result)
 
@@ -298,7 +349,7 @@ def passage(result, delayed=None):
                        "time, the fewest rounds and the fewest bytes:"), "",
              table(["model", "weights", *(f"{ranks} ranks, {link.name}" for link in cost_model.LINKS for ranks in (2, 4, 8))], price_rows()), "",
              paragraph("The number of concurrent sequences from which a replica on each rank generates more tokens per second than one "
-                       f"model on all ranks (`never`: not up to {cost_model.MOST_SEQUENCES}):"), "",
+                       f"model on all ranks (`never`: not up to {cost_model.MAX_SEQUENCES}):"), "",
              table(["model", "weights", *(f"{ranks} ranks, {link.name}" for ranks, link in pairs)], replica_rows()), ""]
     return "\n".join(lines + (check(result) if result else []) + (check_latency(delayed) if delayed else []))
 

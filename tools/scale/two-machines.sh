@@ -6,7 +6,7 @@
 # -n        number of ranks, half of them on each machine (default: 2)
 # --mpi     the implementation whose mpirun starts them (default: openmpi)
 # --rate    limits the link in each direction, in tc's units: 1gbit (default: no limit)
-# --show    prints mpirun's command line
+# --show    prints the list of hosts and the command line for two machines of a network
 #
 # Each machine has its own host name and network, which a virtual cable connects to the other machine, a /dev/shm, and half of the
 # processors. They share the file system, so PROGRAM and its plug-ins are at the same path on both. Instead of ssh, mpirun starts
@@ -135,6 +135,21 @@ EOF
   chmod +x "$1/agent"
 }
 
+# What starts the same on two machines that are reached with ssh. The one that is executed needs the agent, which exists only meanwhile.
+show_command() {
+  local each=$1 start machine separator=:
+  if [[ $mpi == openmpi ]]; then
+    separator=' slots=' start=(mpirun.openmpi --hostfile hosts -n "$ranks" --bind-to none)
+  else
+    start=(mpirun.mpich -f hosts -n "$ranks")
+  fi
+  echo "${hosts[0]}$ cat hosts"
+  for machine in "${hosts[@]}"; do
+    echo "$machine$separator$each"
+  done
+  echo "${hosts[0]}$ ${start[*]}$(printf ' %q' "${command[@]}")"
+}
+
 # The first process of the PID namespace.
 inside() {
   local folder=$1 each=$((ranks / 2)) machine
@@ -154,7 +169,7 @@ inside() {
   else
     start=(mpirun.mpich -launcher ssh -launcher-exec "$folder/agent" -hosts "${hosts[0]}:$each,${hosts[1]}:$each" -n "$ranks")
   fi
-  [[ -z $show ]] || echo "${hosts[0]}# ${start[*]} ${command[*]}" >&2
+  [[ -z $show ]] || show_command "$each" >&2
   "$folder/agent" "${hosts[0]}" "$(printf '%q ' exec "${start[@]}" "${command[@]}")" <&0 &
   # MPICH's mpirun may wait for processes that do not end.
   finish $! "kill -s TERM $!; { sleep 5; kill -s KILL $!; } &"

@@ -34,14 +34,18 @@ const void *Collectives::packed(Rows rows) {
   return sent.data();
 }
 
+Status Collectives::gather(const void *part, int64_t bytes, std::byte *all) {
+  totalReceived += static_cast<uint64_t>((ranks.size() - 1) * bytes);
+  return ranks.allGather(part, static_cast<uint64_t>(bytes), all);
+}
+
 Status Collectives::allGather(Rows part, Rows whole) {
   int64_t bytes = part.count * part.bytes;
   // The parts of a single row, without padding, are the row.
   if (part.count == 1 && ranks.size() * part.bytes == whole.bytes)
-    return ranks.allGather(part.data, static_cast<uint64_t>(bytes), whole.data);
+    return gather(part.data, bytes, whole.data);
   received.resize(static_cast<size_t>(ranks.size() * bytes));
-  if (Status done = ranks.allGather(packed(part), static_cast<uint64_t>(bytes), received.data());
-      !done)
+  if (Status done = gather(packed(part), bytes, received.data()); !done)
     return done;
   forEachRow(part.count, whole.bytes, [&](int64_t row) {
     for (int64_t rank = 0, begin = 0; begin < whole.bytes; ++rank, begin += part.bytes)
@@ -70,15 +74,27 @@ void Collectives::localRows(const int32_t *indices, int32_t *local, int64_t rows
 }
 
 Status Collectives::shareRows(const int32_t *indices, Rows rows, int64_t n) {
-  int64_t bytes = rows.count * rows.bytes;
+  // A rank sends those that it has, in their order, and as many bytes as the rank that has most.
+  std::vector<int64_t> counts(static_cast<size_t>(ranks.size()));
+  places.resize(static_cast<size_t>(rows.count));
+  for (int64_t row = 0; row < rows.count; ++row)
+    places[static_cast<size_t>(row)] = counts[static_cast<size_t>(indices[row] / n)]++;
+  int64_t bytes = *std::max_element(counts.begin(), counts.end()) * rows.bytes;
+  sent.resize(static_cast<size_t>(bytes));
   received.resize(static_cast<size_t>(ranks.size() * bytes));
-  if (Status done = ranks.allGather(packed(rows), static_cast<uint64_t>(bytes), received.data());
-      !done)
+  auto offsetOf = [&](int64_t row) { return places[static_cast<size_t>(row)] * rows.bytes; };
+  forEachRow(rows.count, rows.bytes, [&](int64_t row) {
+    if (indices[row] / n == ranks.rank())
+      std::memcpy(&sent[static_cast<size_t>(offsetOf(row))], rows[row],
+                  static_cast<size_t>(rows.bytes));
+  });
+  if (Status done = gather(sent.data(), bytes, received.data()); !done)
     return done;
   forEachRow(rows.count, rows.bytes, [&](int64_t row) {
     int64_t rank = indices[row] / n;
-    std::memcpy(rows[row], &received[static_cast<size_t>(rank * bytes + row * rows.bytes)],
-                static_cast<size_t>(rows.bytes));
+    if (rank != ranks.rank())
+      std::memcpy(rows[row], &received[static_cast<size_t>(rank * bytes + offsetOf(row))],
+                  static_cast<size_t>(rows.bytes));
   });
   return {};
 }

@@ -20,7 +20,7 @@ struct Rows {
   bool isContiguous() const { return count <= 1 || stride == bytes; }
 };
 
-/// The functions of RuntimeCalls.def with the same names, which see.
+/// Implements the functions of RuntimeCalls.def with the same names.
 class Collectives {
 public:
   Collectives(WorkPool &pool, Communicator &communicator) : pool(pool), ranks(communicator) {}
@@ -29,8 +29,11 @@ public:
   void allSlice(Rows whole, Rows part) const;
   void localRows(const int32_t *indices, int32_t *local, int64_t rows, int64_t n) const;
   Status shareRows(const int32_t *indices, Rows rows, int64_t n);
+  /// The number of bytes that this rank has received so far.
+  uint64_t bytesReceived() const { return totalReceived; }
 
 private:
+  Status gather(const void *part, int64_t bytes, std::byte *all);
   const void *packed(Rows rows);
   /// Calls body(row) for all rows, by several threads if there is much to copy.
   template <typename Body> void forEachRow(int64_t rows, int64_t bytes, const Body &body) const;
@@ -38,6 +41,8 @@ private:
   WorkPool &pool;
   Communicator &ranks;
   std::vector<std::byte> sent, received;
+  std::vector<int64_t> places; ///< of shared rows, among those of their rank
+  uint64_t totalReceived = 0;
 };
 
 } // namespace mica::rt

@@ -36,7 +36,7 @@ struct CpuRuntime::Calls {
 
   static void allGather(void *runtime, const void *part, int64_t partStride, int64_t partBytes,
                         void *whole, int64_t wholeStride, int64_t wholeBytes, int64_t rows) {
-    exchange(runtime, [&](Collectives &collectives) {
+    exchange(runtime, "all_gather", [&](Collectives &collectives) {
       return collectives.allGather(rowsAt(part, partStride, partBytes, rows),
                                    rowsAt(whole, wholeStride, wholeBytes, rows));
     });
@@ -44,8 +44,11 @@ struct CpuRuntime::Calls {
 
   static void allSlice(void *runtime, const void *whole, int64_t wholeStride, int64_t wholeBytes,
                        void *part, int64_t partStride, int64_t partBytes, int64_t rows) {
-    of(runtime).collectives().allSlice(rowsAt(whole, wholeStride, wholeBytes, rows),
-                                       rowsAt(part, partStride, partBytes, rows));
+    exchange(runtime, "all_slice", [&](Collectives &collectives) {
+      collectives.allSlice(rowsAt(whole, wholeStride, wholeBytes, rows),
+                           rowsAt(part, partStride, partBytes, rows));
+      return Status();
+    });
   }
 
   static void localRows(void *runtime, const int32_t *indices, int32_t *local, int64_t rows,
@@ -55,7 +58,7 @@ struct CpuRuntime::Calls {
 
   static void shareRows(void *runtime, const int32_t *indices, void *x, int64_t stride,
                         int64_t bytes, int64_t rows, int64_t n) {
-    exchange(runtime, [&](Collectives &collectives) {
+    exchange(runtime, "share_rows", [&](Collectives &collectives) {
       return collectives.shareRows(indices, rowsAt(x, stride, bytes, rows), n);
     });
   }
@@ -71,16 +74,25 @@ private:
       reportFatal(done.error().message);
   }
 
-  /// The other ranks wait for this one, so they end as well.
-  template <typename Move> static void exchange(void *runtime, const Move &move) {
+  template <typename Move>
+  static void exchange(void *runtime, std::string_view name, const Move &move) {
     Collectives &collectives = of(runtime).collectives();
-    Communicator &ranks = *of(runtime).communicator();
-    try {
-      if (Status done = move(collectives); !done)
-        ranks.fail(done.error());
-    } catch (const std::bad_alloc &) {
-      ranks.fail({"out of memory"});
-    }
+    // The other ranks wait for this one, so they end as well.
+    auto moveOrFail = [&] {
+      uint64_t before = collectives.bytesReceived();
+      Communicator &ranks = *of(runtime).communicator();
+      try {
+        if (Status done = move(collectives); !done)
+          ranks.fail(done.error());
+      } catch (const std::bad_alloc &) {
+        ranks.fail({"out of memory"});
+      }
+      return collectives.bytesReceived() - before;
+    };
+    if (CallObserver *profile = of(runtime).profile()) [[unlikely]]
+      profile->exchange(name, moveOrFail);
+    else
+      moveOrFail();
   }
 };
 

@@ -337,12 +337,26 @@ private:
     auto progress = [&](uint64_t done, uint64_t all) {
       tell({Stage::Exe, /*isReached=*/false, done, all});
     };
+    // Weights that are not partitioned have the same padding in programs for one process.
+    uint64_t padding = 0, unsharded = 0;
+    auto count = [&](WeightOp weight, int64_t paddingBytes) {
+      std::optional<ShardAttr> shard = weight.getShard();
+      uint64_t unused = shard ? paddingBytes : 0;
+      padding += unused;
+      unsharded +=
+          (getStoredBytes(weight.getTensorType()) - unused) * (shard ? shard->getParts() : 1);
+    };
     pack.sink = sink;
     pack.progress = progress;
+    pack.padding = count;
     pack.importance = options.importance;
     report.packingThreads = pack.threads = rt::defaultThreads();
     if (llvm::Error failed = packWeights(*packed, *weights, pack))
       return failed;
+    if (options.ranks > 1) {
+      manifest[keys::paddingBytes.text] = padding;
+      manifest[keys::unshardedBytes.text] = unsharded;
+    }
     report.weightBytes = writer.sectionSize();
     return take(writer.end());
   }

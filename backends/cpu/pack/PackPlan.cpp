@@ -35,6 +35,17 @@ int64_t PackPlan::bytes() const {
          (wholePanels ? panelsPerMatrix() * panelBytes(0) : rows * columns * int64_t(sizeOf(to)));
 }
 
+int64_t PackPlan::paddingBytes() const {
+  if (!layout && !blocks())
+    return 0;
+  int64_t filled = 0;
+  for (auto [i, run] : llvm::enumerate(runs))
+    if (run.source)
+      filled += (i + 1 < runs.size() ? runs[i + 1].begin : matrices * rows) - run.begin;
+  int64_t stored = matrices * panelsPerMatrix() * panelRows();
+  return bytes() / stored * (stored - filled);
+}
+
 SourceRow PackPlan::rowOf(int64_t matrix, int64_t row) const {
   int64_t index = matrix * rows + row;
   auto after = llvm::upper_bound(

@@ -55,6 +55,8 @@ struct PackPlan {
   int64_t panelBytes(int64_t row) const;
   /// The total size in bytes.
   int64_t bytes() const;
+  /// Of these, those that fill groups of rows that are packed together.
+  int64_t paddingBytes() const;
   /// Row `row` of matrix `matrix`.
   SourceRow rowOf(int64_t matrix, int64_t row) const;
 };

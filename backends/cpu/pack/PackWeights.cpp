@@ -197,6 +197,8 @@ public:
                               llvm::Twine(plan->bytes()));
     if (llvm::Error error = padTo(begin + *weight.getOffset()))
       return error;
+    if (rank == 0 && options.padding)
+      options.padding(weight, plan->paddingBytes());
     WeightPacker packer(weight, *plan, source, pool);
     llvm::Error error = packer.run([&](ArrayRef<uint8_t> bytes) { return write(bytes); });
     for (Attribute part : plan->sources)

@@ -3,6 +3,7 @@
 #define MICA_BACKENDS_CPU_PACK_PACKWEIGHTS_H
 
 #include "backends/cpu/pack/CalibratedSource.h"
+#include "ir/Mica/Mica.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -19,6 +20,8 @@ struct PackOptions {
   /// If several ranks run the module, the offset of each rank's weights from those of the previous
   /// one; at least packedBytes.
   uint64_t rankStride = 0;
+  /// Called for each weight of the first rank with its bytes of padding; null: not called.
+  llvm::function_ref<void(WeightOp weight, int64_t paddingBytes)> padding = nullptr;
 };
 
 /// The number of panels with `panelBytes` bytes in a batch for `threads` threads; at least one. Two

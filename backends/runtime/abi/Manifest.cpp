@@ -267,6 +267,10 @@ void parseModel(const Json &json, Manifest &m) {
   if (const Json *names = find(json, keys::replicated))
     for (const auto &[name, size] : object(*names, keys::replicated).items())
       m.replicated[name] = bytes(size, keys::replicated);
+  if (const Json *size = find(json, keys::paddingBytes))
+    m.paddingBytes = bytes(*size, keys::paddingBytes);
+  if (const Json *size = find(json, keys::unshardedBytes))
+    m.unshardedBytes = bytes(*size, keys::unshardedBytes);
   if (const Json *count = find(json, keys::parameters))
     m.parameters = bytes(*count, keys::parameters);
   if (const Json *depends = find(json, keys::dependsOnRole))

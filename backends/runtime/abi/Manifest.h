@@ -63,7 +63,9 @@ struct Manifest {
   /// The weights that every rank has, by name with `*` for the numbers of layers, and their bytes
   /// on one rank; empty if there is only one.
   std::map<std::string, uint64_t> replicated;
-  uint64_t parameters = 0; ///< Of the model as published; 0: not stated.
+  uint64_t paddingBytes = 0;   ///< Of the weights of a rank: fills groups of columns.
+  uint64_t unshardedBytes = 0; ///< Of the weights of all ranks, each once, without padding.
+  uint64_t parameters = 0;     ///< Of the model as published; 0: not stated.
   /// Up to this many rows in a call, a row's results are bit-identical for any other rows and on
   /// any processor.
   int64_t batchInvariantRows = 1;

@@ -24,6 +24,9 @@ public:
   /// Run and record; called by the runtime functions that generated code calls.
   virtual void launch(WorkPool::Body body, void *context, int64_t tasks) = 0;
   virtual Status product(const MatmulShape &shape, const std::function<Status()> &run) = 0;
+  /// The same of what ranks do together, by name; `run` returns the number of bytes that this rank
+  /// has received, or sent by a broadcast.
+  virtual void exchange(std::string_view name, const std::function<uint64_t()> &run) = 0;
 };
 
 /// The rows that a probe records, with a stride of `stride` elements.

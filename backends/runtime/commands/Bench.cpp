@@ -2,6 +2,7 @@
 #include "backends/runtime/engine/Generate.h"
 #include "backends/runtime/profile/ProfileReport.h"
 #include "backends/runtime/support/Output.h"
+#include "backends/runtime/support/SizeText.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -348,6 +349,7 @@ public:
     const Manifest &m = model.manifest();
     json = {{"model", m.name},
             {"weights", weightsText(m)},
+            {"ranks", m.ranks},
             {"threads", model.runtime().pool().threads()},
             {"results", nlohmann::json::array()}};
     if (arguments.trace) {
@@ -363,9 +365,12 @@ public:
         return made.error();
       profiles = *std::move(made);
     }
-    return print(m.name + ", weights " + weightsText(m) + ", " +
-                 std::to_string(model.runtime().pool().threads()) +
-                 " threads\ntest               tokens/s      GB/s   GFLOP/s\n");
+    std::string threads = countText(model.runtime().pool().threads(), "thread");
+    if (m.ranks > 1)
+      threads = std::to_string(m.ranks) + " ranks of " + threads +
+                "; GB/s and GFLOP/s are those of one rank";
+    return print(m.name + ", weights " + weightsText(m) + ", " + threads +
+                 "\ntest               tokens/s      GB/s   GFLOP/s\n");
   }
 
   Status run(const BenchTest &test) {

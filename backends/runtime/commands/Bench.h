@@ -30,8 +30,8 @@ struct BenchResult {
   BenchTest test;
   std::vector<double> runs; ///< tokens per second of each run, in order
   double tokensPerSecond;   ///< median of the runs
-  double gbPerSecond;       ///< weights and caches that must be read, in 10^9 bytes per second
-  double gflopPerSecond;    ///< matmuls with weights only, of accepted rows
+  double gbPerSecond;       ///< weights and caches that a rank must read, in 10^9 bytes per second
+  double gflopPerSecond;    ///< of a rank: matmuls with weights only, of accepted rows
   int64_t calls = 0;        ///< of the model, in one run
   int64_t drafted = 0, accepted = 0; ///< tokens, in the last run
   double profiledSeconds = 0;        ///< duration of the profiled run

@@ -121,13 +121,16 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
   if (weights.empty())
     weights = infoOf(m.weights).name;
   std::string bits =
-      bitsPerWeightText(static_cast<double>(m.weightBytes) * static_cast<double>(m.ranks),
+      bitsPerWeightText(static_cast<double>(m.ranks > 1 ? m.unshardedBytes : m.weightBytes),
                         static_cast<double>(m.parameters));
   line("weights", weights + (bits.empty() ? "" : ", " + bits));
   if (m.ranks > 1) {
     line("ranks", std::to_string(m.ranks) + ", each with " + size(m.weightBytes) +
                       " of weights; start the program with mpirun -n " + std::to_string(m.ranks));
     line("replicated", replicatedWords(m));
+    if (m.paddingBytes > 0)
+      line("padding",
+           size(m.paddingBytes) + " on each rank, in groups of columns that are not full");
   }
   line("cache", std::string(infoOf(m.kv).name));
   for (const auto &[role, type] : m.rows)

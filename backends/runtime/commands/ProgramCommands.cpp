@@ -220,8 +220,9 @@ CLI::App *addBench(CLI::App &app, BenchArguments &bench) {
          "next --gen ids are forced as the output")
       ->type_name("IDS");
   sub->add_flag("--profile", bench.profile,
-                "Print time, bytes and operations of each kernel, from an additional run per test "
-                "without drafts. The bandwidth limit is that of main memory, so kernels whose data "
+                "Print time, bytes and operations of each kernel, and of exchanges between ranks, "
+                "from an additional run per test without drafts. The bandwidth limit is that of "
+                "main memory, so kernels whose data "
                 "is in the processor's caches can exceed 100 %");
   sub->add_option("--profile-json", bench.profileJson,
                   "Write the profile, with the program's identity and the locations of its kernels "

@@ -15,6 +15,11 @@ struct Head {
 };
 } // namespace
 
+uint64_t RankMessage::bytes() const {
+  size_t inHead = std::min(Head().values.size(), values.size());
+  return sizeof(Head) + (values.size() - inHead) * sizeof(int32_t);
+}
+
 Status RankMessage::send(Communicator &ranks, const RankMessage &message) {
   Head head{message.kind,
             message.session,

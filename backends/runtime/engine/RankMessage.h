@@ -24,6 +24,8 @@ struct RankMessage {
   std::array<int64_t, numNumbers> numbers = {};
   std::vector<int32_t> values;
 
+  /// The number of bytes that `send` sends.
+  uint64_t bytes() const;
   /// Called by rank 0.
   static Status send(Communicator &ranks, const RankMessage &message);
   /// Called by the others; waits for a message.

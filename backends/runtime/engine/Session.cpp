@@ -113,7 +113,16 @@ Status Session::announce(const Rows &rows, RowRole role, size_t firstLogits) {
     message.numbers[next++] = static_cast<int64_t>(values.size());
     message.values.insert(message.values.end(), values.begin(), values.end());
   }
-  return RankMessage::send(*model.runtime().communicator(), message);
+  Communicator &ranks = *model.runtime().communicator();
+  CallObserver *profile = model.runtime().profile();
+  if (!profile)
+    return RankMessage::send(ranks, message);
+  Status sent;
+  profile->exchange("broadcast", [&] {
+    sent = RankMessage::send(ranks, message);
+    return message.bytes();
+  });
+  return sent;
 }
 
 /// Runs a call of rank 0.

@@ -79,7 +79,7 @@ void Profile::stop() {
 int32_t Profile::entryOf(const std::string &name) {
   auto [known, isNew] = indices.try_emplace(name, static_cast<int32_t>(all.size()));
   if (isNew)
-    all.push_back({name, 0, 0, 0, {}});
+    all.push_back({name, 0, 0, 0, {}, 0});
   return known->second;
 }
 
@@ -89,7 +89,8 @@ void Profile::ran(int64_t part, Time begin, Time end) {
     parts[part].spans.push_back({0, static_cast<int32_t>(part) + 1, begin, end, 0, {}});
 }
 
-void Profile::record(int32_t index, Clock::time_point begin, int64_t rows, Work work) {
+void Profile::record(int32_t index, Clock::time_point begin, int64_t rows, Work work,
+                     double exchangedBytes) {
   Clock::time_point end = Clock::now();
   Entry &entry = all[index];
   double seconds = secondsBetween(begin, end), busy = 0;
@@ -108,8 +109,9 @@ void Profile::record(int32_t index, Clock::time_point begin, int64_t rows, Work 
   entry.busySeconds += busy > 0 ? busy : seconds;
   entry.work.bytes += work.bytes;
   entry.work.flops += work.flops;
+  entry.exchangedBytes += exchangedBytes;
   if (keepSpans)
-    kept.push_back({index, 0, begin, end, rows, work});
+    kept.push_back({index, 0, begin, end, rows, work, exchangedBytes});
 }
 
 void Profile::launch(WorkPool::Body body, void *context, int64_t tasks) {
@@ -135,6 +137,13 @@ Status Profile::product(const MatmulShape &shape, const std::function<Status()> 
   Status done = run();
   record(index, begin, shape.m, workOf(shape));
   return done;
+}
+
+void Profile::exchange(std::string_view name, const std::function<uint64_t()> &run) {
+  int32_t index = entryOf(std::string(name));
+  Clock::time_point begin = Clock::now();
+  auto bytes = static_cast<double>(run());
+  record(index, begin, 0, {}, bytes);
 }
 
 void Profile::beginCall(std::span<const int32_t> sequences, std::span<const int32_t> positions) {

@@ -1,4 +1,5 @@
-// The profile of a model: the times of all kernel launches and oneDNN matmuls.
+// The profile of a model: the times of all kernel launches, oneDNN matmuls and exchanges between
+// ranks.
 #ifndef MICA_BACKENDS_RUNTIME_PROFILE_PROFILE_H
 #define MICA_BACKENDS_RUNTIME_PROFILE_PROFILE_H
 
@@ -46,13 +47,15 @@ class Profile final : public CallObserver, public WorkPool::Observer {
 public:
   using Clock = std::chrono::steady_clock;
 
-  /// All launches of one kernel, or all matmuls with the same shape except for the number of rows.
+  /// All launches of one kernel, all matmuls with the same shape except for the number of rows, or
+  /// all exchanges of one kind, with the time that the rank waits for others.
   struct Entry {
     std::string name;
     int64_t launches = 0;
     double seconds = 0;
     double busySeconds = 0; ///< sum over all threads, in the kernel's code
     Work work;
+    double exchangedBytes = 0; ///< see CallObserver::exchange
   };
   /// An interval of time on one thread.
   struct Span {
@@ -61,6 +64,7 @@ public:
     Clock::time_point begin, end;
     int64_t rows;
     Work work;
+    double exchangedBytes = 0;
   };
 
   /// Looks up a symbol of the model object; null if there is none.
@@ -75,6 +79,7 @@ public:
 
   void launch(WorkPool::Body body, void *context, int64_t tasks) override;
   Status product(const MatmulShape &shape, const std::function<Status()> &run) override;
+  void exchange(std::string_view name, const std::function<uint64_t()> &run) override;
   void beginCall(std::span<const int32_t> sequences, std::span<const int32_t> positions) override;
   void endCall(int64_t rows) override;
 
@@ -93,7 +98,8 @@ private:
 
   void ran(int64_t part, Time begin, Time end) override;
   int32_t entryOf(const std::string &name);
-  void record(int32_t entry, Clock::time_point begin, int64_t rows, Work work);
+  void record(int32_t entry, Clock::time_point begin, int64_t rows, Work work,
+              double exchangedBytes = 0);
 
   Runtime &runtime;
   bool keepSpans;

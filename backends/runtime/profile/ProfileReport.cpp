@@ -18,20 +18,22 @@ struct Line {
   int64_t launches;
   double seconds, busySeconds;
   Work work;
+  double exchangedBytes;
 };
 
 /// Kernels in descending order of time.
 std::vector<Line> sortedLines(const ProfiledRun &run) {
   std::vector<Line> lines;
   for (const Profile::Entry &entry : run.profile.entries())
-    lines.push_back({entry.name, entry.launches, entry.seconds, entry.busySeconds, entry.work});
+    lines.push_back({entry.name, entry.launches, entry.seconds, entry.busySeconds, entry.work,
+                     entry.exchangedBytes});
   std::sort(lines.begin(), lines.end(),
             [](const Line &a, const Line &b) { return a.seconds > b.seconds; });
   return lines;
 }
 
 Line total(const ProfiledRun &run, const std::vector<Line> &lines) {
-  Line sum{"total", 0, run.seconds, 0, {}};
+  Line sum{"total", 0, run.seconds, 0, {}, 0};
   for (const Line &line : lines) {
     sum.launches += line.launches;
     sum.busySeconds += line.busySeconds;
@@ -71,8 +73,10 @@ std::string row(const ProfiledRun &run, const Line &line) {
                             static_cast<long long>(line.launches), line.seconds * 1e3,
                             100 * perSecond(line.seconds, run.seconds),
                             1e6 * perSecond(line.seconds, static_cast<double>(line.launches)));
-  // Kernels without matmuls and weights have no limit to be compared with.
-  if (line.work.bytes > 0 || line.work.flops > 0)
+  // Neither exchanges nor kernels without matmuls and weights have a limit to be compared with.
+  if (line.exchangedBytes > 0)
+    text += format(" %8.2f %8s %8s", 1e-9 * perSecond(line.exchangedBytes, line.seconds), "-", "-");
+  else if (line.work.bytes > 0 || line.work.flops > 0)
     text += format(" %8.2f %8.1f %8.1f", 1e-9 * perSecond(line.work.bytes, line.seconds),
                    1e-9 * perSecond(line.work.flops, line.seconds), 100 * limitShare(run, line));
   else
@@ -85,16 +89,19 @@ double busyShare(const ProfiledRun &run, const Line &line) {
 }
 
 Json describe(const ProfiledRun &run, const Line &line) {
-  return {{"kernel", line.name},
-          {"launches", line.launches},
-          {"seconds", line.seconds},
-          {"share", perSecond(line.seconds, run.seconds)},
-          {"bytes", line.work.bytes},
-          {"flops", line.work.flops},
-          {"gb_per_s", 1e-9 * perSecond(line.work.bytes, line.seconds)},
-          {"gflop_per_s", 1e-9 * perSecond(line.work.flops, line.seconds)},
-          {"roofline", limitShare(run, line)},
-          {"busy", busyShare(run, line)}};
+  Json json = {{"kernel", line.name},
+               {"launches", line.launches},
+               {"seconds", line.seconds},
+               {"share", perSecond(line.seconds, run.seconds)},
+               {"bytes", line.work.bytes},
+               {"flops", line.work.flops},
+               {"gb_per_s", 1e-9 * perSecond(line.work.bytes, line.seconds)},
+               {"gflop_per_s", 1e-9 * perSecond(line.work.flops, line.seconds)},
+               {"roofline", limitShare(run, line)},
+               {"busy", busyShare(run, line)}};
+  if (line.exchangedBytes > 0)
+    json["exchanged_bytes"] = line.exchangedBytes;
+  return json;
 }
 } // namespace
 
@@ -249,7 +256,9 @@ Status TraceWriter::add(const ProfiledRun &run) {
                   {"tid", span.thread},
                   {"ts", micros(span.begin - first)},
                   {"dur", micros(span.end - span.begin)}};
-    if (span.thread == 0)
+    if (span.exchangedBytes > 0)
+      event["args"] = {{"exchanged_bytes", span.exchangedBytes}};
+    else if (span.thread == 0)
       event["args"] = {{"rows", span.rows}, {"bytes", span.work.bytes}, {"flops", span.work.flops}};
     text += ",\n" + toJsonText(event);
     // Write in pieces, because a trace of many tokens is large.

@@ -122,7 +122,7 @@ static void setCrowded(int is) { crowded = is; }
 /// Waits without occupying the processor for long, or at all if others need it.
 static int await(MPI_Request *request) {
   int done = 0;
-  for (int64_t turns = 0;; ++turns) {
+  for (int64_t polls = 0;; ++polls) {
     pthread_mutex_lock(&mutex);
     int error = MPI_Test(request, &done, MPI_STATUS_IGNORE);
     pthread_mutex_unlock(&mutex);
@@ -130,8 +130,8 @@ static int await(MPI_Request *request) {
       return error;
     // After some milliseconds, the other ranks wait for something to compute.
     enum { spins = 20000 };
-    struct timespec pause = {0, turns < 2 * spins ? 20000 : 1000000};
-    if (turns > spins)
+    struct timespec pause = {0, polls < 2 * spins ? 20000 : 1000000};
+    if (polls > spins)
       nanosleep(&pause, NULL);
     else if (crowded)
       sched_yield();

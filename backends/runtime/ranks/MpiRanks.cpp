@@ -257,13 +257,17 @@ void MpiRanks::onFailure(std::function<void(const Error &)> wanted) {
 void MpiRanks::fail(const Error &error) {
   // Locked until the process has ended: only the first failure is reported.
   failing.lock();
-  if (!error.message.empty()) // otherwise it has been reported
+  // The end of a rank that has reported its failure is no news.
+  bool isReported = error.message.empty() || (shared && shared->isFailureAnnounced());
+  if (!isReported)
     reportError(error.message);
   if (self > 0 && monitor)
     monitor->tellFailure([&] { return shared && shared->hasEnded(0); });
   else if (callback)
     callback(error);
   removeTemporaries();
+  if (shared)
+    shared->announceFailure();
   tellMpirunToAbort();
   if (!shared && monitor && monitor->hasSilentPeer())
     endMpirunSoon();

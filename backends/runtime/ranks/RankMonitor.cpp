@@ -64,7 +64,8 @@ void RankMonitor::tellFailure(const std::function<bool()> &hasLeaderEnded) {
 
 void RankMonitor::run() {
   pthread_setname_np(pthread_self(), "mica-ranks");
-  // A rank that ends looks for the others, which are about to, more often than once a turn.
+  // A rank that ends looks for the others, which are about to, more often than once an
+  // interval.
   constexpr std::chrono::milliseconds endInterval{1};
   std::chrono::milliseconds rest = timing.interval;
   for (;;) {
@@ -80,19 +81,19 @@ void RankMonitor::run() {
       ends = finishing;
     }
     rest -= ends ? endInterval : timing.interval;
-    bool isTurn = rest.count() <= 0;
-    if (isTurn)
+    bool isDue = rest.count() <= 0;
+    if (isDue)
       rest = timing.interval;
-    if (receive(isTurn))
+    if (receive(isDue))
       send(ends ? Over : Alive);
     if (ends && isOver())
       return;
-    if (isTurn)
+    if (isDue)
       check();
   }
 }
 
-/// Receives what has arrived. `counts`: a turn is over. Returns whether MPI can be used.
+/// Receives what has arrived. `counts`: an interval is over. Returns whether MPI can be used.
 bool RankMonitor::receive(bool counts) {
   int64_t rank = -1, beat = 0;
   // A rank to which MPI has lost its connection is silent.

@@ -22,7 +22,7 @@ namespace mica::rt {
 /// - if no heartbeat has arrived from it: the process or its host has stopped;
 /// - if it computes, but its threads only wait, which the rank itself observes;
 /// - if it does not leave a function of MPI, which keeps its heartbeats from being sent.
-/// Time is measured by the turns of the observing thread, so it does not pass while that is
+/// Time is measured by the iterations of the observing thread, so it does not pass while that is
 /// stopped.
 class RankMonitor {
 public:
@@ -55,7 +55,7 @@ private:
   enum Beat : int64_t { Alive = 1, Failed, Over };
   struct Peer {
     int64_t rank;
-    int64_t silent = 0; ///< the number of turns since a heartbeat arrived
+    int64_t silent = 0; ///< iterations since a heartbeat arrived
     bool sentOver = false, gotOver = false;
   };
 
@@ -73,8 +73,8 @@ private:
   const std::function<void(const Error &)> fail;
   const Timing timing;
   std::vector<Peer> peers; ///< used by the thread only
-  // The same: turns in which the rank should have computed, but slept, and in which it did not
-  // leave MPI.
+  // The same: iterations in which the rank should have computed, but slept, and in which it did
+  // not leave MPI.
   int64_t asleep = 0, inMpi = 0;
   uint64_t lastExchange = 0;
   std::atomic<int> computations = 0; ///< in progress

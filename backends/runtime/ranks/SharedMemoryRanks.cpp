@@ -50,8 +50,9 @@ struct alignas(64) SharedMemoryRanks::Slot {
 };
 
 struct alignas(64) SharedMemoryRanks::Shared {
-  std::atomic<uint32_t> bell;     ///< changed when a rank arrives that others sleep for
+  std::atomic<uint32_t> wakeups;  ///< changed when a rank arrives that others sleep for
   std::atomic<uint32_t> sleepers; ///< the number of ranks that sleep
+  std::atomic<uint32_t> failed;   ///< not 0: see announceFailure
 };
 
 uint64_t SharedMemoryRanks::bytesFor(int64_t size) {
@@ -81,6 +82,10 @@ bool SharedMemoryRanks::hasEnded(int64_t rank) const {
   return process != 0 && kill(process, 0) != 0 && errno == ESRCH;
 }
 
+void SharedMemoryRanks::announceFailure() { shared->failed.store(1); }
+
+bool SharedMemoryRanks::isFailureAnnounced() const { return shared->failed.load() != 0; }
+
 /// Waits until `rank` has arrived at an exchange; fails if its process has ended.
 Status SharedMemoryRanks::waitFor(int64_t rank, uint64_t wanted) const {
   Slot &slot = slotOf(rank);
@@ -102,10 +107,10 @@ Status SharedMemoryRanks::waitFor(int64_t rank, uint64_t wanted) const {
     // `arrive` stores before it loads the number of sleepers, and this thread counts itself before
     // it loads what was stored, so at least one of them observes the other.
     shared->sleepers.fetch_add(1);
-    uint32_t rung = shared->bell.load();
+    uint32_t before = shared->wakeups.load();
     bool there = isThere();
     if (!there)
-      futexWait(shared->bell, rung);
+      futexWait(shared->wakeups, before);
     shared->sleepers.fetch_sub(1);
     if (!there && !isThere() && hasEnded(rank))
       return Error{rankOnHost(rank, hostName()) + " has ended; see its messages"};
@@ -137,8 +142,8 @@ void SharedMemoryRanks::arrive(Kind kind, uint64_t bytes) {
   slotOf(self).arrived.store(exchange);
   if (shared->sleepers.load() == 0)
     return;
-  shared->bell.fetch_add(1);
-  futexWake(shared->bell);
+  shared->wakeups.fetch_add(1);
+  futexWake(shared->wakeups);
 }
 
 Status SharedMemoryRanks::allGather(const void *part, uint64_t bytes, void *all) {

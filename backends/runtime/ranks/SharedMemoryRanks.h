@@ -30,6 +30,10 @@ public:
   [[noreturn]] void fail(const Error &error) override;
   /// Whether the process of a rank has ended.
   bool hasEnded(int64_t rank) const;
+  /// Tells the others that this rank has reported a failure and ends; what they observe afterwards
+  /// is a consequence.
+  void announceFailure();
+  bool isFailureAnnounced() const;
 
 private:
   struct Shared;

@@ -150,6 +150,23 @@ TEST(CompileSummary, SuggestsACommandThatWorks) {
   EXPECT_EQ(summary.toText(), "wrote /tmp/a (95.00 MiB, bf16); copy it to a machine with a znver5");
 }
 
+TEST(CompileSummary, OfSeveralRanksStartsMpirun) {
+  CompileSummary summary = chatProgram();
+  summary.ranks = 2;
+  summary.plugins = {"mica-mpi-mpich.so", "mica-mpi-openmpi.so"};
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, bf16), with mica-mpi-mpich.so and mica-mpi-openmpi.so next to "
+            "it; try mpirun -n 2 ./smol chat");
+  summary.foreignTarget = "znver5";
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, bf16), with mica-mpi-mpich.so and mica-mpi-openmpi.so next to "
+            "it; copy them to machines with a znver5");
+  // A warning has said that it cannot be started.
+  summary.foreignTarget = "";
+  summary.plugins.clear();
+  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, bf16)");
+}
+
 TEST(CompileSummary, IsOneLineWithoutControlCharacters) {
   CompileSummary summary = chatProgram();
   summary.output = "a\nb\x1b[1m";

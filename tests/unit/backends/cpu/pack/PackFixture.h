@@ -11,6 +11,8 @@
 
 #include "gtest/gtest.h"
 
+#include <map>
+
 namespace mica::cpu {
 
 class PackTest : public testing::Test {
@@ -34,8 +36,11 @@ protected:
     };
     uint64_t done = 0, all = 0;
     auto progress = [&](uint64_t d, uint64_t a) { done = d, all = a; };
+    auto count = [&](WeightOp weight, int64_t bytes) {
+      padding[weight.getSymName().str()] = bytes;
+    };
     if (llvm::Error error =
-            packWeights(*module, source, {sink, progress, threads, &importance, rankStride}))
+            packWeights(*module, source, {sink, progress, threads, &importance, rankStride, count}))
       return error;
     EXPECT_EQ(done, bytes.size());
     EXPECT_EQ(all, (getRanks(*module) - 1) * rankStride + packedBytes(*module));
@@ -49,6 +54,7 @@ protected:
   mlir::MLIRContext context;
   MemorySource source;
   ColumnImportance importance{"imatrix.gguf"};
+  std::map<std::string, int64_t> padding; ///< of the packed weights
 };
 
 } // namespace mica::cpu

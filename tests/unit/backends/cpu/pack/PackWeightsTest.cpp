@@ -212,6 +212,24 @@ TEST_F(PackTest, InterleaveAlternatesBlocks) {
       interleaved({source.values("bg"), source.values("bu")}, 1), false);
 }
 
+TEST_F(PackTest, PaddingFillsGroupsOfRows) {
+  source.add("g", WeightType::BF16, {72, 32});
+  source.add("u", WeightType::BF16, {72, 32});
+  constexpr int64_t ofRow = 32 * sizeof(uint16_t);
+  llvm::cantFail(
+      pack(R"(mica.weight @w from ["g", "u"] interleave at 0 : )" + packedType(256, 32, true)));
+  EXPECT_EQ(padding["w"], (256 - 2 * 72) * ofRow);
+  llvm::cantFail(pack(R"(mica.weight @w from ["g"] at 0 : )" + packedType(72, 32, true)));
+  EXPECT_EQ(padding["w"], (128 - 72) * ofRow);
+  llvm::cantFail(pack(R"(module attributes {mica.ranks = 2 : i64} {
+mica.weight @w from ["g"] shard <axis = 0, ranks = 2> at 0 : )" +
+                          packedType(36, 32, true) + "}",
+                      1, 4096));
+  EXPECT_EQ(padding["w"], (64 - 36) * ofRow);
+  llvm::cantFail(pack(R"(mica.weight @w from ["g"] at 0 : tensor<72x32xbf16>)"));
+  EXPECT_EQ(padding["w"], 0);
+}
+
 TEST_F(PackTest, BlocksAreMultipliedByTheirScales) {
   source.addApart("e", {3, 4, 64});
   std::vector<float> e = source.values("e"), expected;

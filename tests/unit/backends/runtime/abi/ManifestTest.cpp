@@ -109,11 +109,16 @@ TEST(Manifest, OptionalKeysMayBeAbsentOrNull) {
 TEST(Manifest, RanksHaveTheBytesOfEach) {
   json manifest = json::parse(fakeManifest());
   EXPECT_EQ(parseManifest(manifest.dump())->ranks, 1);
-  manifest.update({{"ranks", 2}, {"replicated", {{"norm", 64}}}});
+  manifest.update({{"ranks", 2},
+                   {"replicated", {{"norm", 64}}},
+                   {"padding_bytes", 32},
+                   {"unsharded_bytes", 512}});
   auto m = parseManifest(manifest.dump());
   ASSERT_TRUE(m) << m.error().message;
   EXPECT_EQ(m->ranks, 2);
   EXPECT_THAT(m->replicated, ElementsAre(Pair("norm", 64u)));
+  EXPECT_EQ(m->paddingBytes, 32u);
+  EXPECT_EQ(m->unshardedBytes, 512u);
   manifest.erase("weight_bytes");
   EXPECT_THAT(parseManifest(manifest.dump()).error().message,
               HasSubstr("'weight_bytes' is missing, but there are several ranks"));

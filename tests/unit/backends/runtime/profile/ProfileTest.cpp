@@ -1,10 +1,12 @@
 #include "backends/runtime/profile/Profile.h"
+#include "backends/cpu/device/CpuDevice.h"
 #include "backends/cpu/device/Peaks.h"
 #include "backends/cpu/device/Pool.h"
 #include "backends/cpu/features/InterleavedPages.h"
+#include "backends/runtime/profile/ProfileReport.h"
 #include "backends/runtime/profile/Roofline.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <set>
 
@@ -117,5 +119,26 @@ TEST(Roofline, IsMeasuredWithTheProgramsInstructions) {
     manifest.rows = {{"decode", "int16 per 32"}, {"prompt", rows}};
     EXPECT_EQ(measurePeaks(pool, manifest).instruction, instruction);
   }
+}
+
+TEST(Profile, ExchangesHaveBytesButNoLimit) {
+  Result<std::unique_ptr<Runtime>> runtime = CpuDevice().start(1, {});
+  ASSERT_TRUE(runtime);
+  Profile profile([](const char *) { return nullptr; }, **runtime, /*keepSpans=*/true);
+  profile.start();
+  for (int i = 0; i < 2; ++i)
+    profile.exchange("all_gather", [] { return uint64_t(3'000'000); });
+  profile.stop();
+  ASSERT_EQ(profile.entries().size(), 1u);
+  EXPECT_EQ(profile.entries()[0].launches, 2);
+  EXPECT_EQ(profile.spans().front().exchangedBytes, 3e6);
+  ProfiledRun run{"tg1", profile, 1, 1, Peaks{1, 1, "test"}};
+  nlohmann::ordered_json json = profileJson(run), kernel = json["kernels"][0];
+  EXPECT_EQ(kernel["kernel"], "all_gather");
+  EXPECT_EQ(kernel["exchanged_bytes"], 6e6);
+  EXPECT_EQ(kernel["bytes"], 0) << "of weights and caches";
+  EXPECT_EQ(json["bytes_per_token"], 0);
+  EXPECT_THAT(profileTable(run), testing::ContainsRegex("all_gather +2 .* [0-9.]+ +- +- "));
+  EXPECT_THAT(profileTable(run), testing::Not(testing::HasSubstr("limit % above 100")));
 }
 } // namespace

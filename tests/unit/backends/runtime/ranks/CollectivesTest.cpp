@@ -3,6 +3,7 @@
 #include "backends/cpu/device/Pool.h"
 #include "tests/unit/backends/runtime/ranks/ThreadRanks.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <gtest/gtest.h>
 #include <new>
@@ -89,6 +90,13 @@ TEST_P(CollectivesTest, rowsAreShared) {
                  table.at(row, i) = valueAt(rank.rank() * n + local[index], i);
              }
              ASSERT_TRUE(collectives.shareRows(indices.data(), table.rows(), n));
+             // From each other rank as many rows as one has at most.
+             std::vector<int64_t> counts(static_cast<size_t>(ranks));
+             for (int32_t index : indices)
+               ++counts[static_cast<size_t>(index / n)];
+             EXPECT_EQ(collectives.bytesReceived(),
+                       static_cast<uint64_t>((ranks - 1) * *std::ranges::max_element(counts) *
+                                             table.rows().bytes));
              bool isRight = true;
              for (int64_t row = 0; row < rows; ++row)
                for (int64_t i = 0; i < columns; ++i)

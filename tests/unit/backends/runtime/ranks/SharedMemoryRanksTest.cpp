@@ -74,6 +74,18 @@ TEST(SharedMemoryRanksFailure, ranksAtDifferentExchanges) {
   }
 }
 
+TEST(SharedMemoryRanksFailure, allRanksSeeThatOneHasReportedIt) {
+  runRanks(3, [](SharedMemoryRanks &ranks) {
+    EXPECT_FALSE(ranks.isFailureAnnounced());
+    char own = 0, all[3];
+    ASSERT_TRUE(ranks.allGather(&own, 1, all));
+    if (ranks.rank() == 1)
+      ranks.announceFailure();
+    ASSERT_TRUE(ranks.allGather(&own, 1, all));
+    EXPECT_TRUE(ranks.isFailureAnnounced());
+  });
+}
+
 TEST(SharedMemoryRanksFailure, failEndsTheProcess) {
   runRanks(1, [](SharedMemoryRanks &ranks) {
     EXPECT_EXIT(ranks.fail({"no longer"}), testing::ExitedWithCode(1), "no longer");
