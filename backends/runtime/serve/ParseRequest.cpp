@@ -240,6 +240,7 @@ Tokens RequestReader::encoded(const std::string &text) const {
     fail(tokens.error().message);
   return *std::move(tokens);
 }
+  requireMayFit(text, model);
 
 void RequestReader::readPrompt(const Json &value) {
   auto isArrayOf = [&](auto is) {

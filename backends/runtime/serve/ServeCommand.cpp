@@ -116,6 +116,9 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
     Result<ChatTemplate> loaded = service->text->chatTemplate({});
     if (!loaded)
       return loaded.error();
+  if (served.text)
+    if (std::optional<size_t> each = served.text->maxBytesPerToken())
+      served.maxPromptBytes = *each * static_cast<size_t>(manifest.maxSeq);
     service->chatTemplate.emplace(*std::move(loaded));
     served.chatTemplate = &*service->chatTemplate;
     served.answers = service->chatTemplate->answerFormat();

@@ -41,7 +41,9 @@ public:
                                          .manifest = manifest,
                                          .text = tokenizer.get(),
                                          .chatTemplate = &*chat,
-                                         .answers = chat->answerFormat()});
+                                         .answers = chat->answerFormat(),
+                                         .maxPromptBytes = tokenizer->maxBytesPerToken().value() *
+                                                           static_cast<size_t>(maxSeq)});
     if (!model->answers.calls)
       std::abort();
   }
