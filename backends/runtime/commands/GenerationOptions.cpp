@@ -124,15 +124,15 @@ void addSampling(CLI::App &app, GenerationSettings &settings) {
 
 void addDrafts(CLI::App &app, GenerationSettings &settings) {
   app.add_option("--lookup", settings.lookup,
-                 "Speculative decoding by prompt lookup: draft up to N tokens (at most 31, fewer "
-                 "with several sequences) from the text so far and verify them in one pass; the "
-                 "output stays the same")
+                 "Speculative decoding by prompt lookup: draft up to N tokens (0 to 31; in "
+                 "effect fewer with several sequences) from the text so far and verify them in one "
+                 "pass; the output stays the same")
       ->type_name("N")
       ->transform(within(setting_range::lookup));
   app.add_option("--mtp", settings.mtp,
                  "Speculative decoding with the model's multi-token prediction (MTP) head, if "
-                 "it was compiled with --keep-mtp: draft up to N tokens where prompt lookup finds "
-                 "none, and verify them in one pass; the output stays the same")
+                 "it was compiled with --keep-mtp: draft up to N tokens (0 to 31) where prompt "
+                 "lookup finds none, and verify them in one pass; the output stays the same")
       ->type_name("N")
       ->transform(within(setting_range::mtp));
 }

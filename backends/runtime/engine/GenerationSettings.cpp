@@ -37,9 +37,9 @@ Status checkRanges(const GenerationSettings &settings) {
   if (checked)
     checked = checkRange("max_tokens", settings.maxTokens, range::maxTokens);
   if (checked)
-    checked = checkRange("lookup", settings.lookup, range::lookup);
+    checked = checkRange("--lookup", settings.lookup, range::lookup);
   if (checked)
-    checked = checkRange("mtp", settings.mtp, range::mtp);
+    checked = checkRange("--mtp", settings.mtp, range::mtp);
   return checked;
 }
 } // namespace

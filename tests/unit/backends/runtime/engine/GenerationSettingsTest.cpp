@@ -122,7 +122,8 @@ TEST(GenerationSettings, EachHasARange) {
                        "dry_penalty_last_n");
   expectRange<int64_t>(&S::mirostat, range::mirostat, -1, 3, "mirostat");
   expectRange<int64_t>(&S::maxTokens, range::maxTokens, -1, tooMany, "max_tokens");
-  expectRange<int64_t>(&S::lookup, range::lookup, -1, tooMany, "lookup");
+  expectRange<int64_t>(&S::lookup, range::lookup, -1, 32, "--lookup");
+  expectRange<int64_t>(&S::mtp, range::mtp, -1, 32, "--mtp");
   GenerationSettings settings;
   settings.topP = 1.5;
   EXPECT_EQ(refusal(settings), "top_p is 1.5; choose a value from 0 to 1");
