@@ -932,6 +932,11 @@ class Serve(Case):
             elapsed = time.monotonic() - sent
             for name in ("queue_time", "time_to_first_token", "request_duration"):
                 self.assertGreater(own.metric(f"mica_{name}_seconds_sum"), elapsed / 2, name)
+        with Server("--sequences", "1", "--receive-timeout", "1") as own:
+            with own.connect() as connection:
+                connection.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
+                self.assertRegex(connection.recv(4096), rb'(?s)^HTTP/1.1 408 .*"the body has not arrived within 1 s; .*--receive-timeout"')
+            self.assertEqual(own.metric('mica_rejected_requests_total{status="408"}'), 1)
 
     def test_served_by_mica_run(self):
         with Server("--sequences", "1", command=[harness.mica, "run", MODEL], env={"XDG_CACHE_HOME": harness.folder("cache")}) as own:

@@ -165,9 +165,9 @@ void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
         {"summary", route.summary},
         {"responses",
          {{"200", {{"description", route.summary}, {"content", std::move(content)}}}}}};
-    // A malformed request, another method, a large body or header, a failure, an unknown transfer
-    // coding, loading.
-    std::vector<unsigned> statuses = {400, 405, 413, 431, 500, 501, 503};
+    // A malformed request, another method, a late body, a large body or header, a failure, an
+    // unknown transfer coding, loading.
+    std::vector<unsigned> statuses = {400, 405, 408, 413, 431, 500, 501, 503};
     statuses.insert(statuses.end(), route.statuses.begin(), route.statuses.end());
     if (route.body) {
       Json body = {{"schema", route.body(model)}};
