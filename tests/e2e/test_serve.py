@@ -660,6 +660,12 @@ class Serve(Case):
                 self.assertEqual(own.ask("GET", "/health", headers={"Host": "a.example"})[0], 403 if "127.0.0.2" in options else 200)
                 text, status = own.terminate()
                 self.assertEqual((status, "warning" in text), (0, False), text)
+        # Preflight requests, which browsers send before requests with an API key.
+        preflight = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+        self.assertEqual(own.ask("OPTIONS", "/v1/completions", headers={"Host": here, **preflight})[0], 403)
+        with Server("--sequences", "1", "--api-key", "secret") as keyed:
+            code, headers, _ = keyed.ask("OPTIONS", "/v1/completions", headers={"Host": here, **preflight})
+            self.assertEqual((code, headers["Allow"], headers.get("Access-Control-Allow-Origin")), (405, "POST", None))
 
     def test_chunked_and_pipelined_requests(self):
         asked = {"prompt": "count from 7 to 12:", "max_tokens": 12, "temperature": 0}

@@ -521,6 +521,7 @@ void Connection::beginStream(const std::string &contentType) {
   header.version(11);
   header.result(http::status::ok);
   setCommon(header, contentType);
+  header.set("X-Accel-Buffering", "no"); // nginx would wait for more
   if (chunked)
     header.set(http::field::transfer_encoding, "chunked");
   keepAlive = keepAlive && chunked && shared.accepting;

@@ -273,6 +273,7 @@ TEST(HttpConnection, RepeatedCallbacks) {
     server.context.run_for(std::chrono::milliseconds(1));
     all += server.received(client);
   }
+  EXPECT_THAT(all, HasSubstr("\r\nX-Accel-Buffering: no\r\n"));
   EXPECT_THAT(all, testing::EndsWith("\r\n\r\n4\r\ntick\r\n4\r\ntick\r\n4\r\ntick\r\n0\r\n\r\n"));
   server.send(client, "GET / HTTP/1.1\r\n\r\n");
   server.context.restart();
