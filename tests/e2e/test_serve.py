@@ -246,6 +246,18 @@ class Serve(Case):
         self.assertEqual((status, headers["Allow"], json.loads(text)["error"]["message"]),
                          (405, "POST", "the method is not allowed for /v1/completions; use POST"))
 
+    def test_answers_end_when_the_context_is_full(self):
+        """Even before `max_tokens`. The last token needs no position."""
+        for prompt, tokens in ((1000, 25), (1023, 2), (1024, 1)):
+            for stream in (False, True):
+                asked = {"prompt": [5] * prompt, "max_tokens": 5000, "temperature": 0, "ignore_eos": True, "stream": stream}
+                if stream:
+                    *_, last, usage = server().events("/v1/completions", {**asked, "stream_options": {"include_usage": True}})
+                else:
+                    last = usage = server().post("/v1/completions", asked)[1]
+                self.assertEqual((last["choices"][0]["finish_reason"], usage["usage"]["completion_tokens"]), ("length", tokens))
+        self.refused(400, "the prompt has 1025 tokens, 1 more than the context of 1024 positions", "/v1/completions", {"prompt": [5] * 1025}, "prompt")
+
     def test_a_chat_equals_the_program(self):
         alone = program(MODEL).run("--chat", "-p", "27 + 15", "--temperature", "0", "-n", "20").stdout.decode()
         answer = server().chat(max_tokens=20)
