@@ -562,7 +562,9 @@ class Serve(Case):
 
     def test_bad_requests(self):
         chat, text = "/v1/chat/completions", "/v1/completions"
-        self.refused(400, "the body is not JSON", chat, "{")
+        self.refused(400, "the body cannot be read: not JSON at byte 2: unexpected end of input; expected string literal", chat, "{")
+        self.refused(400, "the body is empty; send a JSON object", chat, "")
+        self.refused(400, "the number at byte 17 is beyond a double", chat, '{"temperature": 1e400}')
         self.refused(400, "users and assistants only); change the conversation", chat, {"messages": [{"role": "nobody", "content": "a"}]}, "messages")
         self.refused(400, "not a JSON object", chat, "[]")
         self.refused(400, "nested more than", chat, "[" * 1000)
@@ -572,7 +574,13 @@ class Serve(Case):
         self.refused(400, 'not an object with a "role"', chat, {"messages": [1]}, "messages")
         self.refused(400, "neither a string nor an array of parts", chat, {"messages": [{"role": "user", "content": 1}]})
         self.refused(400, '{"type": "text", "text": ...}', chat, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})
-        self.refused(400, "'prompt' is not between 0 and 511", text, {"prompt": [512]}, "prompt")
+        self.refused(400, 'a message of the role "user" has no "content"', chat, {"messages": [{"role": "user", "content": None}]}, "messages")
+        for prompt in ([512], [-1], [3, 2 ** 64], ["a", [1.5]]):
+            self.refused(400, "a token id in 'prompt' is not a whole number from 0 to 511", text, {"prompt": prompt}, "prompt")
+        for number in (0, 5.0, 10 ** 22, "5"):
+            self.refused(400, "'max_tokens' is not a whole number from 1 to 2147483647", text, {"prompt": "a", "max_tokens": number}, "max_tokens")
+        for number in (2.5, -1, "1"):
+            self.refused(400, "'temperature' is not a number from 0.0 to 2.0", text, {"prompt": "a", "temperature": number}, "temperature")
         self.refused(400, "mean the same", chat, {"messages": QUESTION, "max_tokens": 1, "max_completion_tokens": 1})
         self.refused(400, "requires \"logprobs\": true", chat, {"messages": QUESTION, "top_logprobs": 1}, "top_logprobs")
         self.refused(400, "more than the context", text, {"prompt": [5] * 2000}, "prompt")
@@ -652,6 +660,12 @@ class Serve(Case):
             code, text = status(own, here, origin)
             self.assertEqual(code, 403, origin)
             self.assertIn(f"cross-origin requests from {origin} are not allowed", json.loads(text)["error"]["message"])
+        # Preflight requests, which browsers send before requests with an API key.
+        preflight = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+        self.assertEqual(own.ask("OPTIONS", "/v1/completions", headers={"Host": here, **preflight})[0], 403)
+        with Server("--sequences", "1", "--api-key", "secret") as keyed:
+            code, headers, _ = keyed.ask("OPTIONS", "/v1/completions", headers={"Host": here, **preflight})
+            self.assertEqual((code, headers["Allow"], headers.get("Access-Control-Allow-Origin")), (405, "POST", None))
         with Server("--sequences", "1", "--allowed-host", "models.Example.org", "--allowed-host", "other") as own:
             for host, origin, code in (("models.example.org", None, 200), ("Other", "https://models.example.org:8443", 200), ("localhost", None, 200),
                                        ("evil.example", None, 403), ("other", "https://evil.example", 403)):
@@ -672,12 +686,6 @@ class Serve(Case):
                 self.assertEqual(own.ask("GET", "/health", headers={"Host": "a.example"})[0], 403 if "127.0.0.2" in options else 200)
                 text, status = own.terminate()
                 self.assertEqual((status, "warning" in text), (0, False), text)
-        # Preflight requests, which browsers send before requests with an API key.
-        preflight = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
-        self.assertEqual(own.ask("OPTIONS", "/v1/completions", headers={"Host": here, **preflight})[0], 403)
-        with Server("--sequences", "1", "--api-key", "secret") as keyed:
-            code, headers, _ = keyed.ask("OPTIONS", "/v1/completions", headers={"Host": here, **preflight})
-            self.assertEqual((code, headers["Allow"], headers.get("Access-Control-Allow-Origin")), (405, "POST", None))
 
     def test_chunked_and_pipelined_requests(self):
         asked = {"prompt": "count from 7 to 12:", "max_tokens": 12, "temperature": 0}
@@ -924,6 +932,11 @@ class Serve(Case):
                 connection.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")
                 self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 413 ")
             self.assertEqual(own.metric('mica_rejected_requests_total{status="413"}'), 1)
+        with Server("--sequences", "1", "--receive-timeout", "1") as own:
+            with own.connect() as connection:
+                connection.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
+                self.assertRegex(connection.recv(4096), rb'(?s)^HTTP/1.1 408 .*"the body has not arrived within 1 s; .*--receive-timeout"')
+            self.assertEqual(own.metric('mica_rejected_requests_total{status="408"}'), 1)
             # Once per request, or for each token of a completion but the first.
             for name, count in (("mica_queue_time_seconds", 3), ("mica_time_to_first_token_seconds", 3), ("mica_request_duration_seconds", 3),
                                 ("mica_inter_token_latency_seconds", used("completion_tokens") - 4)):
@@ -950,11 +963,6 @@ class Serve(Case):
             elapsed = time.monotonic() - sent
             for name in ("queue_time", "time_to_first_token", "request_duration"):
                 self.assertGreater(own.metric(f"mica_{name}_seconds_sum"), elapsed / 2, name)
-        with Server("--sequences", "1", "--receive-timeout", "1") as own:
-            with own.connect() as connection:
-                connection.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
-                self.assertRegex(connection.recv(4096), rb'(?s)^HTTP/1.1 408 .*"the body has not arrived within 1 s; .*--receive-timeout"')
-            self.assertEqual(own.metric('mica_rejected_requests_total{status="408"}'), 1)
 
     def test_served_by_mica_run(self):
         with Server("--sequences", "1", command=[harness.mica, "run", MODEL], env={"XDG_CACHE_HOME": harness.folder("cache")}) as own:
@@ -1367,7 +1375,7 @@ class Serve(Case):
         self.assertEqual(server().post("/detokenize", tokens)[1]["content"].strip(), words.strip())
         self.refused(400, "'tokens' is not an array of token ids", "/detokenize", {"tokens": [1 << 40] * 20000}, "tokens")
         self.refused(400, "more than the context", "/v1/completions", {"prompt": words}, "prompt")
-        self.refused(400, "the body is not JSON", "/v1/completions", "[" + "1," * 50000)
+        self.refused(400, "not JSON at byte 100002: unexpected end of input", "/v1/completions", "[" + "1," * 50000)
         # Most of the body is whitespace.
         padded = json.dumps({"prompt": "count from 7 to 12:", "max_tokens": 12, "temperature": 0}) + " " * 100000
         self.assertEqual(server().post("/v1/completions", padded)[1]["choices"], server().complete("count from 7 to 12:", max_tokens=12)["choices"])
@@ -1461,6 +1469,7 @@ class Serve(Case):
 
         refused("1024 sequences of 1024 positions need [0-9]+ bytes of cache, but only 1000000 are available; lower --sequences", "--sequences", "1024",
                 "--cache-bytes", "1000000")
+        refused("1 sequence of 1024 positions needs [0-9]+ bytes of cache, but only 1000 are available; raise --cache-bytes, or compile", "--cache-bytes", "1000")
         refused("--host nowhere is not an IP address", "--host", "nowhere")
         refused(r"cannot listen on [\d.]+:\d+: .*; choose another --port or --host", "--port", str(server().port))
         empty = pathlib.Path(harness.folder("keys")) / "none"

@@ -623,7 +623,7 @@ std::variant<std::string, ApiError> Api::tokensOf(const std::string &body,
   if (!text)
     return ApiError{.message = "'content' is not a string", .param = "content"};
   if (!model.text)
-    return ApiError{.message = "the program has no tokenizer"};
+    return ApiError{.message = noTokenizer + std::string("to /v1/completions")};
   if (stop.stop_requested())
     return shuttingDown();
   Result<Tokens> tokens = model.text->encode(*text, addSpecial, parseSpecial);
@@ -650,7 +650,7 @@ std::variant<std::string, ApiError> Api::textOf(const std::string &body,
   if (auto *error = std::get_if<ApiError>(&tokens))
     return std::move(*error);
   if (!model.text)
-    return ApiError{.message = "the program has no tokenizer"};
+    return ApiError{.message = noTokenizer + std::string("to /v1/completions")};
   const Json &list = std::get<Json>(tokens);
   auto isToken = [&](const Json &each) {
     return each.is_number_unsigned() &&

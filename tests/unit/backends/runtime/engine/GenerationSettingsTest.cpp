@@ -147,7 +147,7 @@ TEST(GenerationSettings, UnsupportedSettingsAreRefused) {
   settings.lookup = 1;
   EXPECT_EQ(refusal(settings), "");
   EXPECT_EQ(refusal(settings, modelOf(1)),
-            "lookup: the program computes one row at a time; leave it out or compile again");
+            "--lookup: the program computes one row at a time; leave it out or compile again");
 }
 
 TEST(SettingTable, MethodsAreOffByDefaultAndRequestsAreWithinTheirRanges) {
