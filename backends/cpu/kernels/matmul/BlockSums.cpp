@@ -48,7 +48,7 @@ public:
     if (expands)
       expanded = b.stackBuffer({expandedSize()}, b.elementOf(rows.x));
     if (hasLevels()) {
-      levels.emplace(b, weight);
+      levels.emplace(b, weight, together);
       // A single row takes all columns, so that lines are read in order; several rows share the
       // loaded columns. 32 registers hold both integer and f32 sums. With 16 registers, a vector
       // takes two, so only few columns fit.
@@ -111,6 +111,7 @@ private:
       b.loop(b.idx(0), b.idx(chunks), LevelPanel::kChunks, [&](Value from) {
         Value to = arith::MinSIOp::create(b, b.add(from, LevelPanel::kChunks), b.idx(chunks));
         levels->expand(panel, from, to);
+        levels->sumRows(rows, first, end, from, to);
         emitStep(first, end, panel, number, {from, to, /*partial=*/false}, {});
       });
     storeSums(first, end, panels, store);
@@ -358,7 +359,8 @@ private:
               place(number, b.sub(b.add(ofTile.first, r), first), b.add(column, v * kLanes)));
           tile.inits.push_back(load(places.back()));
         }
-      SmallVector<Value> sums = levels ? levels->emitTile(tile) : emitProductTile(b, tile);
+      SmallVector<Value> sums =
+          levels ? levels->emitTile(tile, b.sub(ofTile.first, first)) : emitProductTile(b, tile);
       for (auto [sum, at] : llvm::zip_equal(sums, places))
         vector::StoreOp::create(b, sum, memory, at);
     });

@@ -95,7 +95,7 @@ private:
                     b, negative, arith::ConstantIntOp::create(b, i32, format.unsignedBias())))
               : Value());
       if (format.hasOffsets())
-        result.sums.push_back(rows.sumOf(negative, scale));
+        result.sums.push_back(b.broadcast(rows.sumOf(negative, scale)));
     }
     return result;
   }

@@ -40,7 +40,7 @@ Value IntegerRows::sumOf(Value negative, Value scale) const {
   Value sum =
       arith::SubIOp::create(b, arith::ConstantIntOp::create(b, b.getI32Type(), 0), negative);
   Value number = arith::SIToFPOp::create(b, b.getF32Type(), sum);
-  return b.broadcast(b.mulf(number, scale));
+  return b.mulf(number, scale);
 }
 
 Value IntegerRows::loadQuad(Row row, Value chunk, int64_t plane, Value quad) const {

@@ -30,7 +30,7 @@ public:
   mlir::Value loadScale(Row row, mlir::Value chunk) const;
   /// Minus the sum of the integers in group `group` of the `groups` of a chunk, i32.
   mlir::Value loadNegativeSum(Row row, mlir::Value chunk, int64_t group, int64_t groups) const;
-  /// The sum of the values, f32 in all lanes, from the negative sum of their integers.
+  /// The f32 sum of the values, from the negative sum of their integers.
   mlir::Value sumOf(mlir::Value negative, mlir::Value scale) const;
   /// Four bytes in all lanes [64 x i8]: quad `quad` of a chunk in a plane; the high bytes are plane
   /// 0.

@@ -26,14 +26,16 @@ static int64_t bitsOfLevel(const BlockFormat &format) {
   return format.levels ? 8 : format.codeBits();
 }
 
-LevelPanel::LevelPanel(KernelBuilder &b, const WeightSpec &weight)
+LevelPanel::LevelPanel(KernelBuilder &b, const WeightSpec &weight, int64_t maxRows)
     : b(b), format(*weight.blocks()), rowBits(weight.rowBits), k(weight.k),
       groups(std::max<int64_t>(PackedBlocks(format).groups, 1)) {
   int64_t size = kChunks * kChunk * kColumns;
   levels = b.stackBuffer({size}, hasWords() ? b.getI16Type() : b.getI8Type());
   steps = b.stackBuffer({kChunks * groups * kColumns}, b.getF32Type());
-  if (format.hasOffsets())
-    offsets = b.stackBuffer({kChunks * groups * kColumns}, b.getF32Type());
+  if (!format.hasOffsets())
+    return;
+  offsets = b.stackBuffer({kChunks * groups * kColumns}, b.getF32Type());
+  totals = b.stackBuffer({maxRows, kChunks, groups}, b.getF32Type());
 }
 
 int64_t LevelPanel::lanesPerChunk() const { return hasWords() ? 2 * kQuads : kQuads; }
@@ -87,6 +89,24 @@ void LevelPanel::expand(const PackedPanel &panel, Value from, Value to) const {
         for (auto [odd, words] : llvm::enumerate(b.splitWords(reader.loadQuad(lines, quad))))
           store(reader.isSigned() ? b.sub(words, bias) : words,
                 2 * quad + static_cast<int64_t>(odd));
+      }
+    });
+  });
+}
+
+void LevelPanel::sumRows(const ProductRows &rows, Value first, Value end, Value from,
+                         Value to) const {
+  if (!totals)
+    return;
+  IntegerRows integers(b, rows.x, rowBits, k);
+  b.loop(first, end, 1, [&](Value row) {
+    SmallVector<Value> at = rows.indicesOf(rows.nameOf(row));
+    b.loop(from, to, 1, [&](Value chunk) {
+      Value scale = integers.loadScale(at, chunk);
+      for (int64_t group = 0; group < groups; ++group) {
+        Value total = integers.sumOf(integers.loadNegativeSum(at, chunk, group, groups), scale);
+        memref::StoreOp::create(b, total, totals,
+                                ValueRange{b.sub(row, first), b.sub(chunk, from), b.idx(group)});
       }
     });
   });
@@ -213,7 +233,7 @@ void LevelPanel::prefetchNext(const ProductTile &tile, Value chunk) const {
                 tile.vectors * perVector);
 }
 
-SmallVector<Value> LevelPanel::emitTile(const ProductTile &tile) const {
+SmallVector<Value> LevelPanel::emitTile(const ProductTile &tile, Value firstRow) const {
   IntegerRows rows(b, tile.x, rowBits, k);
   return b.carry(tile.from, tile.groups, 1, tile.inits, [&](Value chunk, ValueRange carried) {
     if (tile.panel.streams && b.target.prefetchBytes != 0)
@@ -230,9 +250,10 @@ SmallVector<Value> LevelPanel::emitTile(const ProductTile &tile) const {
           shifts.push_back(b.loadRaw(offsets, place, kLanes));
       }
       for (auto [r, row] : llvm::enumerate(tile.rows)) {
-        Value scale = rows.loadScale(row, chunk), factor = b.broadcast(scale), total;
+        Value factor = b.broadcast(rows.loadScale(row, chunk)), total;
         if (offsets)
-          total = rows.sumOf(rows.loadNegativeSum(row, chunk, group, groups), scale);
+          total = b.broadcast(memref::LoadOp::create(
+              b, totals, ValueRange{b.add(firstRow, r), inPanel, b.idx(group)}));
         for (int64_t v = 0; v < tile.vectors; ++v) {
           Value &sum = sums[r * tile.vectors + v];
           Value integer = integers[r * tile.vectors + v];

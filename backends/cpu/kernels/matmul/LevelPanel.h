@@ -3,6 +3,7 @@
 #ifndef MICA_BACKENDS_CPU_KERNELS_MATMUL_LEVELPANEL_H
 #define MICA_BACKENDS_CPU_KERNELS_MATMUL_LEVELPANEL_H
 
+#include "backends/cpu/kernels/matmul/ProductRows.h"
 #include "backends/cpu/kernels/matmul/ProductTile.h"
 #include "ir/Mica/Mica.h"
 
@@ -12,8 +13,8 @@ namespace mica::cpu {
 /// integer rows: on the stack, in the L1 cache.
 class LevelPanel {
 public:
-  /// Allocates memory for levels that rows of `weight.rowBits` multiply.
-  LevelPanel(KernelBuilder &b, const WeightSpec &weight);
+  /// Allocates memory for levels that up to `maxRows` rows of `weight.rowBits` multiply.
+  LevelPanel(KernelBuilder &b, const WeightSpec &weight, int64_t maxRows);
 
   /// The maximum number of chunks.
   static constexpr int64_t kChunks = 2;
@@ -21,9 +22,15 @@ public:
   /// Expands the chunks [from, to) of a panel of the weight.
   void expand(const PackedPanel &panel, mlir::Value from, mlir::Value to) const;
 
-  /// emitProductTile with those chunks: `tile.from` and `tile.groups` are `from` and `to`. Adds the
-  /// same products in the same order as emitBlockTile.
-  llvm::SmallVector<mlir::Value> emitTile(const ProductTile &tile) const;
+  /// Sums the values of rows [first, end) in each group of the chunks [from, to), if the format has
+  /// offsets, which multiply the sums.
+  void sumRows(const ProductRows &rows, mlir::Value first, mlir::Value end, mlir::Value from,
+               mlir::Value to) const;
+
+  /// emitProductTile with those chunks: `tile.from` and `tile.groups` are `from` and `to`. The
+  /// first of its rows is row `firstRow` of those of sumRows. Adds the same products in the same
+  /// order as emitBlockTile.
+  llvm::SmallVector<mlir::Value> emitTile(const ProductTile &tile, mlir::Value firstRow) const;
 
 private:
   /// sums [16 x i32] + two consecutive words [32 x i16].
@@ -62,6 +69,7 @@ private:
   /// returned by loadQuad(), or signed if they have 8 bits.
   mlir::Value levels;
   mlir::Value steps, offsets; ///< [kChunks][groups][64]; null without offsets
+  mlir::Value totals;         ///< [rows][kChunks][groups], of sumRows; null without offsets
 };
 
 } // namespace mica::cpu
