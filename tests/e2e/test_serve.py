@@ -25,8 +25,6 @@ from scripted import scripted
 
 MODEL = BUNDLED / "minimind-dense"
 #: A request that does not finish during a test.
-#: A body that takes long to parse, and is rejected after that.
-SLOW = b'{"prompt":[' + b"5," * 5000000 + b"5]}"
 ENDLESS = {"prompt": "27", "max_tokens": 900, "n": 128, "ignore_eos": True, "temperature": 1}
 NAME = "minimind-dense"
 #: The sanitizer of the launcher, set by tests/sanitize_serve.sh.
@@ -949,7 +947,7 @@ class Serve(Case):
     def test_latencies_begin_with_the_arrival(self):
         """Reading a large body, and waiting for those of others, is part of the time to the first token."""
         with Server("--sequences", "1", "--receive-timeout", "600") as own, contextlib.ExitStack() as clients:
-            slow = SLOW
+            slow = json.dumps({"prompt": "a b " * 3900000}).encode()
             # Neither the oldest nor the smallest: the others are parsed before it.
             quick = json.dumps({"prompt": "a", "max_tokens": 1}).encode().ljust(len(slow) + 1000)
             opened = []
@@ -1393,7 +1391,7 @@ class Serve(Case):
         # Parsing and waiting for other bodies are part of the time. The server is stopped until the time is over, on most attempts while
         # it parses a body whose prompt does not fit.
         with Server("--sequences", "1", "--request-timeout", "2", "--receive-timeout", "600") as own:
-            large = SLOW
+            large = json.dumps({"prompt": "a b " * 3900000}).encode()
 
             def is_late():
                 with contextlib.ExitStack() as clients:
@@ -1414,7 +1412,7 @@ class Serve(Case):
 
     def test_sigterm_while_bodies_are_read(self):
         with Server("--sequences", "1", "--drain-seconds", "0") as own:
-            large = SLOW
+            large = json.dumps({"prompt": "a b " * 3900000})
             clients = [own.connection() for _ in range(8)]
             for client in clients:
                 client.request("POST", "/v1/completions", large)

@@ -10,19 +10,15 @@ static Status checkTokens(const Manifest &manifest, const Tokens &tokens) {
   return {};
 }
 
-Error promptTooLong(const Manifest &manifest, int64_t tokens, bool atLeast) {
-  return {"the prompt has " + std::string(atLeast ? "at least " : "") + std::to_string(tokens) +
-          " tokens, " + std::to_string(tokens - manifest.maxSeq) + " more than the context of " +
-          std::to_string(manifest.maxSeq) + " positions; shorten it" +
-          manifest.largerContextHint()};
-}
-
 Status checkPrompt(const Manifest &manifest, const Tokens &prompt) {
   if (prompt.empty())
     return Error{"the prompt has no tokens; pass at least one"};
   auto size = static_cast<int64_t>(prompt.size());
   if (size > manifest.maxSeq)
-    return promptTooLong(manifest, size, /*atLeast=*/false);
+    return Error{"the prompt has " + std::to_string(size) + " tokens, " +
+                 std::to_string(size - manifest.maxSeq) + " more than the context of " +
+                 std::to_string(manifest.maxSeq) + " positions; shorten it" +
+                 manifest.largerContextHint()};
   return checkTokens(manifest, prompt);
 }
 

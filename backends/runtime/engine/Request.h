@@ -41,8 +41,6 @@ struct SharedRequest {
   uint64_t stream = 0; ///< see Request::stream
 };
 
-/// The error for a prompt with `tokens` tokens, or `atLeast` as many, which exceed the context.
-Error promptTooLong(const Manifest &manifest, int64_t tokens, bool atLeast);
 /// Errors: no tokens, more than fit in the context, a token that is not in the vocabulary.
 Status checkPrompt(const Manifest &manifest, const Tokens &prompt);
 /// Checks the prompt and the settings; see checkPrompt and checkSettings.

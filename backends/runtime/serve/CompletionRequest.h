@@ -38,8 +38,6 @@ struct ServedModel {
   const ChatTemplate *chatTemplate;             ///< null: the program has no chat template
   AnswerFormat answers = {};                    ///< of the chat template
   std::optional<int64_t> lookup = {}, mtp = {}; ///< settings of every request
-  /// Of a text whose tokens may fit into the context; see Tokenizer::maxBytesPerToken.
-  size_t maxPromptBytes = SIZE_MAX;
 };
 
 } // namespace mica::rt::serve

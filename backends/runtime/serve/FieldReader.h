@@ -4,7 +4,6 @@
 
 #include "backends/runtime/engine/Request.h"
 #include "backends/runtime/serve/ApiError.h"
-#include "backends/runtime/serve/CompletionRequest.h"
 #include "backends/runtime/support/NestedJson.h"
 
 #include <algorithm>
@@ -66,17 +65,6 @@ protected:
     if (!value.is_string())
       failType("a string");
     return value.get<std::string>();
-  }
-  /// Rejects a text that has more tokens than the context before it is encoded, which may take
-  /// long.
-  void requireMayFit(const std::string &text, const ServedModel &model) const {
-    if (text.size() <= model.maxPromptBytes)
-      return;
-    auto bytesPerToken = static_cast<int64_t>(model.maxPromptBytes) / model.manifest.maxSeq;
-    int64_t tokens = (static_cast<int64_t>(text.size()) + bytesPerToken - 1) / bytesPerToken;
-    throw BadRequest{{.message = promptTooLong(model.manifest, tokens, /*atLeast=*/true).message,
-                      .param = field,
-                      .code = "context_length_exceeded"}};
   }
   /// See checkPrompt.
   void requireFits(const Tokens &prompt, const Manifest &manifest) const {

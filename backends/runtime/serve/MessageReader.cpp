@@ -259,10 +259,9 @@ void MessageReader::encode() {
   const ChatTemplate &used = withTools ? *withTools : *model.chatTemplate;
   field = "messages";
   requireNotStopped();
-  Result<ChatTemplate::Prompt> prompt = used.encodeJson(messages, model.maxPromptBytes);
+  Result<ChatTemplate::Prompt> prompt = used.encodeJson(messages);
   if (!prompt)
     fail(prompt.error().message);
-  requireMayFit(prompt->text, model);
   requireFits(prompt->tokens, model.manifest);
   requireAllRead(used, prompt->text);
   request.prompts = {std::move(prompt->tokens)};

@@ -142,7 +142,7 @@ Result<Tokens> ChatTemplate::encode(const std::vector<Message> &messages, bool a
   return idsOf(render(messages, answer));
 }
 
-Result<ChatTemplate::Prompt> ChatTemplate::encodeJson(const Json &messages, size_t maxBytes) const {
+Result<ChatTemplate::Prompt> ChatTemplate::encodeJson(const Json &messages) const {
   bool haveRoles = isListOfObjects(messages);
   for (const Json &message : messages)
     haveRoles = haveRoles && message.contains("role") && message["role"].is_string();
@@ -151,8 +151,6 @@ Result<ChatTemplate::Prompt> ChatTemplate::encodeJson(const Json &messages, size
         "\"messages\" is not a list of objects with a role each; write [{\"role\": \"user\", "
         "\"content\": \"Hello\"}]"};
   Rendered rendered = renderList(messages, true);
-  if (rendered && rendered->bytes.size() > maxBytes)
-    return Prompt{{}, std::move(rendered->bytes)};
   Result<Tokens> ids = idsOf(rendered);
   if (!ids)
     return ids.error();

@@ -43,14 +43,12 @@ public:
   /// template rejects it.
   Result<Tokens> encode(const std::vector<Message> &messages, bool answer) const;
   struct Prompt {
-    Tokens tokens;    ///< Empty: the text is too long.
+    Tokens tokens;
     std::string text; ///< The text of the tokens.
   };
   /// Like encode, for messages as JSON: a list of objects with a role each, as the template takes
-  /// them, followed by the beginning of an answer. A text of more than `maxBytes` is not encoded.
-  /// Errors: also if they are not such a list.
-  Result<Prompt> encodeJson(const nlohmann::ordered_json &messages,
-                            size_t maxBytes = SIZE_MAX) const;
+  /// them, followed by the beginning of an answer. Errors: also if they are not such a list.
+  Result<Prompt> encodeJson(const nlohmann::ordered_json &messages) const;
   /// Only the text of encodeJson.
   Result<std::string> renderJson(const nlohmann::ordered_json &messages) const;
   /// The special tokens that the template writes after an answer; empty: none.

@@ -8,7 +8,6 @@
 #include "backends/runtime/text/tokenizer/Tokenizer.h"
 
 #include <memory>
-#include <optional>
 #include <string_view>
 
 namespace mica::rt {
@@ -39,8 +38,6 @@ public:
                                          const ByteRanges &untrusted = {}) const {
     return tokenizer.encode(text, false, untrusted);
   }
-  /// See Tokenizer::maxBytesPerToken.
-  std::optional<size_t> maxBytesPerToken() const { return tokenizer.maxBytesPerToken(); }
   bool isSpecial(int32_t id) const { return tokenizer.isSpecial(id); }
   /// The bytes that one token adds to a text; see Tokenizer::bytesOf.
   std::string bytesOf(int32_t id) const { return tokenizer.bytesOf(id); }

@@ -1,6 +1,5 @@
 #include "backends/runtime/text/base/Utf8.h"
 #include "backends/runtime/text/tokenizer/ReservedTokens.h"
-#include "backends/runtime/text/tokenizer/TokenBound.h"
 #include "backends/runtime/text/tokenizer/TokenizerParts.h"
 
 #include <cstring>
@@ -163,10 +162,6 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSp
   if (addSpecial)
     ids.insert(ids.end(), parts->table.suffixIds.begin(), parts->table.suffixIds.end());
   return ids;
-}
-
-std::optional<size_t> Tokenizer::maxBytesPerToken() const {
-  return tokenizer::maxBytesPerToken(parts->table, parts->normalizer);
 }
 
 int32_t Tokenizer::size() const { return static_cast<int32_t>(parts->table.pieces()); }

@@ -38,10 +38,6 @@ public:
   Result<std::vector<int32_t>> encode(std::string_view text, bool addSpecial,
                                       const ByteRanges &untrusted = {}) const;
 
-  /// A text of n bytes has at least n / maxBytesPerToken() ids. None if there is no such bound, see
-  /// TokenBound.h. Reads the whole table.
-  std::optional<size_t> maxBytesPerToken() const;
-
   /// The number of ids, 0 .. size()-1; some may be unused.
   int32_t size() const;
   /// Whether decoding skips the id: special tokens, control pieces, ids outside the

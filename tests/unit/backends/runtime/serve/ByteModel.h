@@ -41,9 +41,7 @@ public:
                                          .manifest = manifest,
                                          .text = tokenizer.get(),
                                          .chatTemplate = &*chat,
-                                         .answers = chat->answerFormat(),
-                                         .maxPromptBytes = tokenizer->maxBytesPerToken().value() *
-                                                           static_cast<size_t>(maxSeq)});
+                                         .answers = chat->answerFormat()});
     if (!model->answers.calls)
       std::abort();
   }

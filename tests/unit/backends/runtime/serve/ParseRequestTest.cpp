@@ -74,42 +74,6 @@ TEST(ParseRequest, PromptsThatAreTooLongAreNotRenderedAgain) {
   EXPECT_EQ(error["code"], "context_length_exceeded");
 }
 
-/// Their tokens need not be counted, which takes much longer than parsing the body.
-TEST(ParseRequest, LongTextsAreRejectedBeforeTheyAreEncoded) {
-  const ByteModel model(100);
-  size_t limit = model.served().maxPromptBytes;
-  const std::string text(limit + 1, '~'), huge(8 << 20, '~');
-  std::string expected = "the prompt has at least 101 tokens, 1 more than the context of 100 "
-                         "positions; shorten it";
-  for (const Json &prompt : {Json(text), Json({"a", text})}) {
-    Json error = errorOf(model, Endpoint::Completions, {{"prompt", prompt}});
-    EXPECT_THAT(error["message"], testing::StartsWith(expected));
-    EXPECT_EQ(error["param"], "prompt");
-    EXPECT_EQ(error["code"], "context_length_exceeded");
-  }
-  const Json message = {{"role", "user"}, {"content", text}};
-  const Json chat = {{"messages", Json::array({message})}};
-  Json error = errorOf(model, Endpoint::ChatCompletions, chat);
-  EXPECT_THAT(error["message"], HasSubstr("the prompt has at least 10"));
-  EXPECT_EQ(error["param"], "messages");
-  EXPECT_EQ(error["code"], "context_length_exceeded");
-  error = errorOf(model, Endpoint::Completions, {{"prompt", std::string(limit, '~')}});
-  EXPECT_THAT(error["message"], testing::AllOf(HasSubstr("more than the context of 100 positions"),
-                                               testing::Not(HasSubstr("at least"))));
-
-  auto least = [](const std::function<void()> &work) {
-    double seconds = secondsOf(work);
-    for (int i = 0; i < 4; ++i)
-      seconds = std::min(seconds, secondsOf(work));
-    return seconds;
-  };
-  const std::string body = Json{{"prompt", huge}}.dump();
-  double parsing = least([&] { (void)parseObject(body, {}); });
-  double all =
-      least([&] { (void)parseCompletionRequest(Endpoint::Completions, body, model.served()); });
-  EXPECT_LT(all, 3 * parsing);
-}
-
 TEST(ParseRequest, StopsWhileMessagesAreRead) {
   const ByteModel model(1 << 20);
   std::stop_source stop;
