@@ -56,7 +56,7 @@ def compared(shape, test, args):
         begun = load.Load()
         row = compare.measure_row(test, contenders, bandwidth, args.pairs)
         yield {"name": case["name"], "rows": [report.summary(row, getattr(contenders["Mica"], "info", {}))], "load": begun.report(),
-               "quality": None, "versions": {name: engine.version() for name, engine in contenders.items()}}
+               "quality": None, "small": False, "versions": {name: engine.version() for name, engine in contenders.items()}}
 
 
 def over_bytes(near, far):

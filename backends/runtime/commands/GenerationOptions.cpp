@@ -124,14 +124,14 @@ void addSampling(CLI::App &app, GenerationSettings &settings) {
 
 void addDrafts(CLI::App &app, GenerationSettings &settings) {
   app.add_option("--lookup", settings.lookup,
-                 "Speculative decoding by prompt lookup: draft up to N tokens (0 to 31; in "
+                 "Speculative decoding by prompt lookup: draft up to N tokens (in "
                  "effect fewer with several sequences) from the text so far and verify them in one "
                  "pass; the output stays the same")
       ->type_name("N")
       ->transform(within(setting_range::lookup));
   app.add_option("--mtp", settings.mtp,
                  "Speculative decoding with the model's multi-token prediction (MTP) head, if "
-                 "it was compiled with --keep-mtp: draft up to N tokens (0 to 31) where prompt "
+                 "it was compiled with --keep-mtp: draft up to N tokens where prompt "
                  "lookup finds none, and verify them in one pass; the output stays the same")
       ->type_name("N")
       ->transform(within(setting_range::mtp));

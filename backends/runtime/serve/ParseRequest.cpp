@@ -240,7 +240,6 @@ Tokens RequestReader::encoded(const std::string &text) const {
   if (!model.text)
     fail(noTokenizer + std::string("as the 'prompt'"));
   requireNotStopped();
-  requireMayFit(text, model);
   Result<Tokens> tokens = model.text->encode(text);
   if (!tokens)
     fail(tokens.error().message);

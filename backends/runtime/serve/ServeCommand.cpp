@@ -116,9 +116,6 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
                      .chatTemplate = nullptr,
                      .lookup = arguments.drafts.lookup,
                      .mtp = arguments.drafts.mtp};
-  if (served.text)
-    if (std::optional<size_t> each = served.text->maxBytesPerToken())
-      served.maxPromptBytes = *each * static_cast<size_t>(manifest.maxSeq);
   if (manifest.chat) {
     Result<ChatTemplate> loaded = service->text->chatTemplate({});
     if (!loaded)

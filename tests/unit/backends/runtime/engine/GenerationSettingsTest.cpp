@@ -123,8 +123,10 @@ TEST(GenerationSettings, EachHasARange) {
   expectRange<int64_t>(&S::mirostat, range::mirostat, -1, 3, "mirostat");
   expectRange<int64_t>(&S::maxTokens, range::maxTokens, -1, tooMany, "max_tokens");
   expectRange<int64_t>(&S::lookup, range::lookup, -1, 32, "--lookup");
-  expectRange<int64_t>(&S::mtp, range::mtp, -1, 32, "--mtp");
   GenerationSettings settings;
+  settings.mtp = 32;
+  EXPECT_THAT(refusal(settings), testing::StartsWith("--mtp is 32"));
+  settings.mtp.reset();
   settings.topP = 1.5;
   EXPECT_EQ(refusal(settings), "top_p is 1.5; choose a value from 0 to 1");
 }
