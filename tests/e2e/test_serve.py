@@ -91,7 +91,7 @@ class Server:
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         env={**os.environ, **(env or {})})
         line = self.process.stderr.readline().decode()
-        found = re.search(r" at (?:http://([\d.]+):(\d+)|unix:(\S+)) \((\d+) sequences", line)
+        found = re.search(r" at (?:http://([\d.]+):(\d+)|unix:(\S+)) \((\d+) sequences?", line)
         if not found:
             self.process.kill()
             raise AssertionError(f"the server says {line!r}{self.process.stderr.read().decode()!r}")
