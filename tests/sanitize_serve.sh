@@ -4,7 +4,9 @@
 #
 #   tests/sanitize_serve.sh [address] [thread] [-- FILTER...]
 #
-# Default: both sanitizers (address includes undefined), and all tests of the server except those with other programs as clients.
+# Default: both sanitizers (address includes undefined), and all tests of the server except those with other programs as clients, with idle
+# connections, of the page and of deployment. Leaks are reported when a server ends by itself, as in the test with clients that misbehave;
+# most others are killed.
 #
 #   MICA_BUILD_DIR      the build folder with the compiler (default: build/release)
 #   MICA_JOBS           number of parallel jobs (default: the number of processors)

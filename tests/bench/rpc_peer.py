@@ -23,6 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import compare  # noqa: E402
 import engines  # noqa: E402
 import load  # noqa: E402
+import ports  # noqa: E402
 import ranks  # noqa: E402
 import report  # noqa: E402
 import shapes  # noqa: E402
@@ -50,12 +51,6 @@ class Rpc(engines.LlamaBench):
         return sample
 
 
-def free_ports(count):
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in sockets]
-
-
 def listens(port):
     try:
         socket.create_connection(("127.0.0.1", port), timeout=1).close()
@@ -67,18 +62,18 @@ def listens(port):
 @contextlib.contextmanager
 def servers(binary, count):
     """The addresses of running RPC servers."""
-    ports = free_ports(count)
+    listening = ports.free_ports(count)
     started = []
     try:
-        for port in ports:
+        for port in listening:
             started.append(subprocess.Popen([binary, "-H", "127.0.0.1", "-p", str(port), "-t", "1"], stdin=subprocess.DEVNULL,
                                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         end = time.monotonic() + PATIENCE
-        while not all(map(listens, ports)):
+        while not all(map(listens, listening)):
             if any(each.poll() is not None for each in started) or time.monotonic() > end:
                 raise engines.Failed(f"{binary} does not listen at its port")
             time.sleep(0.1)
-        yield [f"127.0.0.1:{port}" for port in ports]
+        yield [f"127.0.0.1:{port}" for port in listening]
     finally:
         for each in started:
             each.terminate()

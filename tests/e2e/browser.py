@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import pathlib
 import re
 import shutil
 import subprocess
@@ -70,6 +71,15 @@ class Browser:
     def click(self, name):
         element = self.call("POST", "/element", {"using": "css selector", "value": "#" + name})[ELEMENT]
         self.call("POST", f"/element/{element}/click", {})
+
+    def violations(self):
+        """What axe-core finds in the page as it is: problems of accessibility."""
+        if not self.run("return Boolean(window.axe)"):
+            self.run((pathlib.Path(__file__).parent / "third_party/axe/axe.min.js").read_text(encoding="utf-8"))
+        self.run("""window.found = null;
+                    axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']}).then(result => window.found = result.violations.flatMap(
+                        each => each.nodes.slice(0, 3).map(node => `${each.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`)), error => window.found = [String(error)])""")
+        return self.wait("return window.found && {found: window.found}", "axe")["found"]
 
     def wait(self, script, what):
         return harness.until(lambda: self.run(script),

@@ -233,7 +233,7 @@ class Chat(Case):
             path.write_text(text)
             continued = self.answers(f"/load {path}\n1 + 2\n")[0]
             self.assertEqual((continued["content"], continued["prompt_tokens"]), (whole[1]["content"], whole[1]["prompt_tokens"]))
-        for text, words in (("[1]", "is not a list of messages"), ("{", "is not a list of messages"),
+        for text, words in (("[1]", "is not a list of messages"), ("{", f"the conversation in '{path}': not JSON at byte 2: "),
                             ('[{"role": "user"}]', "is not a list of messages")):
             path.write_text(text)
             self.refused(1, ["chat"], words, stdin=f"/load {path}\n".encode())
@@ -316,10 +316,10 @@ class Chat(Case):
         self.assertEqual(self.answers("c\n", "-n", "1", "--tools", tools, built=built)[0]["prompt_tokens"], len(ids[0]))
         self.refused(1, ["chat", "--tools", tools], "the chat template does not support tools; leave them out")
         self.refused(1, ["chat", "--tools", tools.parent], "cannot read the tools from", built=built)
-        for text in ("[]", "{}", "[1]", "["):
+        for text in ("[]", "{}", "[1]"):
             tools.write_text(text)
             self.refused(1, ["chat", "--tools", tools], "are not a JSON list of objects; write [{", built=built)
-        for text, words in (("[" * 102 + "]" * 102, "nested more than 100 deep; shorten it"),
+        for text, words in (("[", "not JSON at byte 2: unexpected end of input"), ("[" * 102 + "]" * 102, "nested more than 100 deep; shorten it"),
                             ('[{"a": 1, "a": 1}]', 'the key "a" occurs twice in one object; leave one out')):
             tools.write_text(text)
             self.refused(1, ["chat", "--tools", tools], f"the tools in '{tools}': {words}", built=built)

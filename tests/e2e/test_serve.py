@@ -91,7 +91,7 @@ class Server:
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         env={**os.environ, **(env or {})})
         line = self.process.stderr.readline().decode()
-        found = re.search(r" at (?:http://([\d.]+):(\d+)|unix:(\S+)) \((\d+) sequences", line)
+        found = re.search(r" at (?:http://([\d.]+):(\d+)|unix:(\S+)) \((\d+) sequences?", line)
         if not found:
             self.process.kill()
             raise AssertionError(f"the server says {line!r}{self.process.stderr.read().decode()!r}")
@@ -243,6 +243,18 @@ class Serve(Case):
         status, headers, text = server().ask("GET", "/v1/completions")
         self.assertEqual((status, headers["Allow"], json.loads(text)["error"]["message"]),
                          (405, "POST", "the method is not allowed for /v1/completions; use POST"))
+
+    def test_answers_end_when_the_context_is_full(self):
+        """Even before `max_tokens`. The last token needs no position."""
+        for prompt, tokens in ((1000, 25), (1023, 2), (1024, 1)):
+            for stream in (False, True):
+                asked = {"prompt": [5] * prompt, "max_tokens": 5000, "temperature": 0, "ignore_eos": True, "stream": stream}
+                if stream:
+                    *_, last, usage = server().events("/v1/completions", {**asked, "stream_options": {"include_usage": True}})
+                else:
+                    last = usage = server().post("/v1/completions", asked)[1]
+                self.assertEqual((last["choices"][0]["finish_reason"], usage["usage"]["completion_tokens"]), ("length", tokens))
+        self.refused(400, "the prompt has 1025 tokens, 1 more than the context of 1024 positions", "/v1/completions", {"prompt": [5] * 1025}, "prompt")
 
     def test_a_chat_equals_the_program(self):
         alone = program(MODEL).run("--chat", "-p", "27 + 15", "--temperature", "0", "-n", "20").stdout.decode()
@@ -548,7 +560,9 @@ class Serve(Case):
 
     def test_bad_requests(self):
         chat, text = "/v1/chat/completions", "/v1/completions"
-        self.refused(400, "the body is not JSON", chat, "{")
+        self.refused(400, "the body cannot be read: not JSON at byte 2: unexpected end of input; expected string literal", chat, "{")
+        self.refused(400, "the body is empty; send a JSON object", chat, "")
+        self.refused(400, "the number at byte 17 is beyond a double", chat, '{"temperature": 1e400}')
         self.refused(400, "users and assistants only); change the conversation", chat, {"messages": [{"role": "nobody", "content": "a"}]}, "messages")
         self.refused(400, "not a JSON object", chat, "[]")
         self.refused(400, "nested more than", chat, "[" * 1000)
@@ -558,7 +572,13 @@ class Serve(Case):
         self.refused(400, 'not an object with a "role"', chat, {"messages": [1]}, "messages")
         self.refused(400, "neither a string nor an array of parts", chat, {"messages": [{"role": "user", "content": 1}]})
         self.refused(400, '{"type": "text", "text": ...}', chat, {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})
-        self.refused(400, "'prompt' is not between 0 and 511", text, {"prompt": [512]}, "prompt")
+        self.refused(400, 'a message of the role "user" has no "content"', chat, {"messages": [{"role": "user", "content": None}]}, "messages")
+        for prompt in ([512], [-1], [3, 2 ** 64], ["a", [1.5]]):
+            self.refused(400, "a token id in 'prompt' is not a whole number from 0 to 511", text, {"prompt": prompt}, "prompt")
+        for number in (0, 5.0, 10 ** 22, "5"):
+            self.refused(400, "'max_tokens' is not a whole number from 1 to 2147483647", text, {"prompt": "a", "max_tokens": number}, "max_tokens")
+        for number in (2.5, -1, "1"):
+            self.refused(400, "'temperature' is not a number from 0.0 to 2.0", text, {"prompt": "a", "temperature": number}, "temperature")
         self.refused(400, "mean the same", chat, {"messages": QUESTION, "max_tokens": 1, "max_completion_tokens": 1})
         self.refused(400, "requires \"logprobs\": true", chat, {"messages": QUESTION, "top_logprobs": 1}, "top_logprobs")
         self.refused(400, "more than the context", text, {"prompt": [5] * 2000}, "prompt")
@@ -638,6 +658,12 @@ class Serve(Case):
             code, text = status(own, here, origin)
             self.assertEqual(code, 403, origin)
             self.assertIn(f"cross-origin requests from {origin} are not allowed", json.loads(text)["error"]["message"])
+        # Preflight requests, which browsers send before requests with an API key.
+        preflight = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+        self.assertEqual(own.ask("OPTIONS", "/v1/completions", headers={"Host": here, **preflight})[0], 403)
+        with Server("--sequences", "1", "--api-key", "secret") as keyed:
+            code, headers, _ = keyed.ask("OPTIONS", "/v1/completions", headers={"Host": here, **preflight})
+            self.assertEqual((code, headers["Allow"], headers.get("Access-Control-Allow-Origin")), (405, "POST", None))
         with Server("--sequences", "1", "--allowed-host", "models.Example.org", "--allowed-host", "other") as own:
             for host, origin, code in (("models.example.org", None, 200), ("Other", "https://models.example.org:8443", 200), ("localhost", None, 200),
                                        ("evil.example", None, 403), ("other", "https://evil.example", 403)):
@@ -904,6 +930,11 @@ class Serve(Case):
                 connection.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")
                 self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 413 ")
             self.assertEqual(own.metric('mica_rejected_requests_total{status="413"}'), 1)
+        with Server("--sequences", "1", "--receive-timeout", "1") as own:
+            with own.connect() as connection:
+                connection.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
+                self.assertRegex(connection.recv(4096), rb'(?s)^HTTP/1.1 408 .*"the body has not arrived within 1 s; .*--receive-timeout"')
+            self.assertEqual(own.metric('mica_rejected_requests_total{status="408"}'), 1)
             # Once per request, or for each token of a completion but the first.
             for name, count in (("mica_queue_time_seconds", 3), ("mica_time_to_first_token_seconds", 3), ("mica_request_duration_seconds", 3),
                                 ("mica_inter_token_latency_seconds", used("completion_tokens") - 4)):
@@ -1342,7 +1373,7 @@ class Serve(Case):
         self.assertEqual(server().post("/detokenize", tokens)[1]["content"].strip(), words.strip())
         self.refused(400, "'tokens' is not an array of token ids", "/detokenize", {"tokens": [1 << 40] * 20000}, "tokens")
         self.refused(400, "more than the context", "/v1/completions", {"prompt": words}, "prompt")
-        self.refused(400, "the body is not JSON", "/v1/completions", "[" + "1," * 50000)
+        self.refused(400, "not JSON at byte 100002: unexpected end of input", "/v1/completions", "[" + "1," * 50000)
         # Most of the body is whitespace.
         padded = json.dumps({"prompt": "count from 7 to 12:", "max_tokens": 12, "temperature": 0}) + " " * 100000
         self.assertEqual(server().post("/v1/completions", padded)[1]["choices"], server().complete("count from 7 to 12:", max_tokens=12)["choices"])
@@ -1436,6 +1467,7 @@ class Serve(Case):
 
         refused("1024 sequences of 1024 positions need [0-9]+ bytes of cache, but only 1000000 are available; lower --sequences", "--sequences", "1024",
                 "--cache-bytes", "1000000")
+        refused("1 sequence of 1024 positions needs [0-9]+ bytes of cache, but only 1000 are available; raise --cache-bytes, or compile", "--cache-bytes", "1000")
         refused("--host nowhere is not an IP address", "--host", "nowhere")
         refused(r"cannot listen on [\d.]+:\d+: .*; choose another --port or --host", "--port", str(server().port))
         empty = pathlib.Path(harness.folder("keys")) / "none"

@@ -10,11 +10,15 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import unittest
 
 import harness
 from harness import Case, program
 from test_serve import MODEL, NAME, Server, ask
+
+sys.path.insert(0, str(harness.ROOT / "tests/bench"))
+import ports  # noqa: E402
 
 FILES = harness.ROOT / "docs/serve"
 ASKED = {"prompt": "27", "max_tokens": 400, "ignore_eos": True, "temperature": 0}
@@ -34,12 +38,6 @@ def changed(text, *changes):
         assert what in text, what
         text = text.replace(what, by)
     return text
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def accepts(port):
@@ -88,7 +86,7 @@ class Nginx:
     def __init__(self, upstream, *changes):
         nginx, openssl = tool("nginx"), tool("openssl")
         place = pathlib.Path(harness.folder("nginx"))
-        self.certificate, self.port = place / "certificate.pem", free_port()
+        self.certificate, self.port = place / "certificate.pem", ports.free_ports()[0]
         harness.execute([openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=models.example.org", "-addext",
                          "subjectAltName=DNS:models.example.org", "-keyout", place / "key.pem", "-out", self.certificate])
         example = changed((FILES / "nginx.conf").read_text(encoding="utf-8"), ("listen 443 ", f"listen 127.0.0.1:{self.port} "),
@@ -158,7 +156,6 @@ class Proxy(Case):
             connection.sock.close()
             connection.close()
             server.wait_for_metric("mica_completions_running", 0, key)
-
 
     def test_nginx_does_not_buffer(self):
         """What the server sends arrives while the stream continues, however little it is; with buffers, nothing arrives."""

@@ -52,8 +52,9 @@ class Load(Case):
             early, late = (statistics.median(memory[len(memory) * begin // 3:len(memory) * (begin + 1) // 3]) for begin in (1, 2))
             harness.note(self, f"{sum(found['done'].values())} actions in {found['seconds']} s, {found['different_requests']} different valid requests; "
                                f"at most {max(memory) / 1e6:.1f} MB; medians {early / 1e6:.1f} MB, then {late / 1e6:.1f} MB")
-            if SANITIZER != "address":  # which keeps freed memory
-                self.assertLess(late, early + (4 << 20), memory)
+            if SANITIZER != "address":  # which keeps freed memory, and reports leaks when the server ends
+                # From the middle of the second third to that of the last one: less than 512 bytes for each action, and noise.
+                self.assertLess(late, early + (1 << 20) + 512 * sum(found["done"].values()) / 3, memory)
             # Every accepted request has ended, none by an error of the server.
             server.wait_for_metric("mica_completions_running", 0)
             server.wait_for_metric("mica_completions_waiting", 0)
@@ -81,7 +82,6 @@ class Load(Case):
             self.assertEqual(server.terminate()[1], 0)
         if count < IDLE:
             self.skipTest(f"{count} connections instead of {IDLE} were tested: the limit of open files is {hard}")
-
 
     def test_idle_connections_cost_no_time(self):
         """The processor time of an answer and of a new connection does not depend on them. It depends less on other processes than the gaps of a
@@ -131,7 +131,11 @@ class Measurements(Case):
         for line in table:
             self.assertGreaterEqual(line["mica"], 0, line)
             self.assertEqual(line["peer"] is not None, line["work"] in ("streams", "arrival", "loop"), line)
-            self.assertEqual(line["goal"] is not None, line["reached"] is not None, line)
+            # The clients of the short loop may send a single request.
+            self.assertTrue(line["work"] == "loop" or (line["goal"] is not None) == (line["reached"] is not None), line)
+        for engine in ("Mica", "llama-server"):
+            [round] = found["rounds"]["loop"][engine]
+            self.assertEqual((round["clients"], round["requests per client"]), (4, round["requests"] / 4))
         self.assertEqual(len(done.stdout.decode().splitlines()), 2 + len(table))
         # The last answer is in the cache, or has been recomputed in the time before the second turn.
         self.assertEqual([line["mica"] for line in table if line["figure"] == "computed"], [3 + 1])

@@ -342,6 +342,22 @@ class Page(Case):
                 self.assertGreater(len(ratios), 15)
                 self.assertEqual({name: ratio for name, ratio in ratios.items() if ratio < 4.5}, {}, scheme)
 
+    def test_accessibility(self):
+        """axe-core finds no problem in a conversation, with settings open and closed, light and dark."""
+        with Server("--sequences", "1") as server, Browser() as browser:
+            for scheme in ("light", "dark"):
+                browser.emulate(900, 740, scheme)
+                browser.open(f"http://{server.host}:{server.port}/")
+                browser.wait(f"return document.title.startsWith('{NAME}')", "the model's name")
+                self.assertEqual(browser.violations(), [], scheme)
+                browser.type("input", "27 + 15\ue007")
+                browser.wait("return document.getElementById('stop').hidden && document.querySelectorAll('.message.assistant').length > 0", "an answer")
+                browser.run("""showReasoning(document.querySelector(".message.assistant"), "because");
+                               showMessage("error", "an error");""")
+                for opened in (False, True):
+                    browser.run("for (const details of document.querySelectorAll('details')) details.open = arguments[0]", opened)
+                    self.assertEqual(browser.violations(), [], (scheme, opened))
+
     def test_text_is_never_markup(self):
         with Server("--sequences", "1") as server, Browser() as browser:
             browser.open(f"http://{server.host}:{server.port}/")

@@ -181,7 +181,6 @@ class Refusals(Case):
                 status, answer = server.post(CHAT, {"messages": QUESTION + messages})
                 self.assertEqual((status, mention in answer["error"]["message"]), (400, True), answer)
 
-
     def test_templates_that_read_some_messages(self):
         """One that is read does not hide one that is not."""
         path = model_of("command-r", PLAIN)

@@ -191,10 +191,8 @@ Result<std::shared_ptr<const BatchRequest>> BatchRequests::next() {
     try {
       std::string problem;
       Json json = parseNested(*row, problem);
-      if (!problem.empty())
-        throw Bad{problem};
       if (json.is_discarded())
-        throw Bad{"not JSON; write an object such as {\"prompt\": \"Once\"}"};
+        throw Bad{problem};
       auto request = std::make_shared<BatchRequest>(state->reader.read(json));
       request->line = state->line;
       return std::shared_ptr<const BatchRequest>(std::move(request));

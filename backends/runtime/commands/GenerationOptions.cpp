@@ -124,23 +124,23 @@ void addSampling(CLI::App &app, GenerationSettings &settings) {
 
 void addDrafts(CLI::App &app, GenerationSettings &settings) {
   app.add_option("--lookup", settings.lookup,
-                 "Speculative decoding by prompt lookup: draft up to N tokens (at most 31, fewer "
-                 "with several sequences) from the text so far and verify them in one pass; the "
-                 "output stays the same")
+                 "Speculative decoding by prompt lookup: draft up to N tokens (in "
+                 "effect fewer with several sequences) from the text so far and verify them in one "
+                 "pass; the output stays the same")
       ->type_name("N")
       ->transform(within(setting_range::lookup));
   app.add_option("--mtp", settings.mtp,
                  "Speculative decoding with the model's multi-token prediction (MTP) head, if "
-                 "it was compiled with --keep-mtp: draft up to N tokens where prompt lookup finds "
-                 "none, and verify them in one pass; the output stays the same")
+                 "it was compiled with --keep-mtp: draft up to N tokens where prompt "
+                 "lookup finds none, and verify them in one pass; the output stays the same")
       ->type_name("N")
       ->transform(within(setting_range::mtp));
 }
 
 void addCheckpointBytes(CLI::App &app, std::optional<uint64_t> &bytes) {
   app.add_option("--checkpoint-bytes", bytes,
-                 "Memory for checkpoints of recurrent and rolling states, from which an edited "
-                 "text continues; 0: none (default: an eighth of the memory available besides "
+                 "Memory for checkpoints of recurrent and rolling states, to resume from after "
+                 "an edit; 0: none (default: an eighth of the memory available besides "
                  "the weights)")
       ->transform(wholeNumber(0));
 }

@@ -60,9 +60,9 @@ static void addServeLimits(CLI::App &app, ServeArguments &serve) {
         ->transform(wholeNumber(min, maxCount));
   };
   addSeconds("--receive-timeout", serve.receiveTimeout, 1,
-             "Seconds for a request's header to arrive, and for its body");
+             "Seconds for a request's header to arrive, and for its body (status 408)");
   addSeconds("--send-timeout", serve.sendTimeout, 1,
-             "Seconds until a client that takes none of the bytes sent to it is disconnected");
+             "Seconds without progress in sending until a client is disconnected");
   addSeconds("--idle-timeout", serve.idleTimeout, 1,
              "Seconds until a connection without a request is closed");
   addSeconds("--request-timeout", serve.requestTimeout, 0,

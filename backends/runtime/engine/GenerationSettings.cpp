@@ -37,9 +37,9 @@ Status checkRanges(const GenerationSettings &settings) {
   if (checked)
     checked = checkRange("max_tokens", settings.maxTokens, range::maxTokens);
   if (checked)
-    checked = checkRange("lookup", settings.lookup, range::lookup);
+    checked = checkRange("--lookup", settings.lookup, range::lookup);
   if (checked)
-    checked = checkRange("mtp", settings.mtp, range::mtp);
+    checked = checkRange("--mtp", settings.mtp, range::mtp);
   return checked;
 }
 } // namespace
@@ -82,9 +82,10 @@ Status checkSettings(const GenerationSettings &settings, const Manifest &manifes
   if (std::count(settings.stops.begin(), settings.stops.end(), "") > 0)
     return Error{"a stop string is empty; leave it out"};
   if (settings.mtp.value_or(0) > 0 && !manifest.canDraft())
-    return Error{"mtp: the program has no multi-token prediction head; leave it out, or compile a "
-                 "model that has one with --keep-mtp"};
-  for (auto [name, drafts] : {std::pair("lookup", settings.lookup), {"mtp", settings.mtp}})
+    return Error{
+        "--mtp: the program has no multi-token prediction head; leave it out, or compile a "
+        "model that has one with --keep-mtp"};
+  for (auto [name, drafts] : {std::pair("--lookup", settings.lookup), {"--mtp", settings.mtp}})
     if (drafts.value_or(0) > 0 && manifest.batchInvariantRows < 2)
       return Error{std::string(name) +
                    ": the program computes one row at a time; leave it out or compile again"};

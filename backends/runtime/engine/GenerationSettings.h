@@ -54,8 +54,11 @@ using namespace mica::setting_range;
 inline constexpr SettingRange<double> presencePenalty{-1e4, 1e4}, frequencyPenalty{-1e4, 1e4},
     dryMultiplier{0, 1e4}, dryBase{1, 1e4}, xtcProbability{0, 1}, xtcThreshold{0, 1},
     mirostatTau{0, 100}, mirostatEta{0, 100};
-inline constexpr SettingRange<int64_t> maxTokens{0, maxCount}, lookup{0, maxCount},
-    mtp{0, maxCount}, dryAllowedLength{0, maxCount}, dryPenaltyLastN{-1, maxCount}, mirostat{0, 2};
+/// With drafts, a pass of a sequence has at most the rows that all programs compute with the
+/// arithmetic of one row (Manifest::batchInvariantRows).
+inline constexpr SettingRange<int64_t> lookup{0, 31}, mtp{0, 31};
+inline constexpr SettingRange<int64_t> maxTokens{0, maxCount}, dryAllowedLength{0, maxCount},
+    dryPenaltyLastN{-1, maxCount}, mirostat{0, 2};
 } // namespace setting_range
 
 /// Errors: a value out of range, a bias for a token that the model does not have, drafts for a

@@ -165,9 +165,9 @@ void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
         {"summary", route.summary},
         {"responses",
          {{"200", {{"description", route.summary}, {"content", std::move(content)}}}}}};
-    // A malformed request, another method, a large body or header, a failure, an unknown transfer
-    // coding, loading.
-    std::vector<unsigned> statuses = {400, 405, 413, 431, 500, 501, 503};
+    // A malformed request, another method, a late body, a large body or header, a failure, an
+    // unknown transfer coding, loading.
+    std::vector<unsigned> statuses = {400, 405, 408, 413, 431, 500, 501, 503};
     statuses.insert(statuses.end(), route.statuses.begin(), route.statuses.end());
     if (route.body) {
       Json body = {{"schema", route.body(model)}};
@@ -623,7 +623,7 @@ std::variant<std::string, ApiError> Api::tokensOf(const std::string &body,
   if (!text)
     return ApiError{.message = "'content' is not a string", .param = "content"};
   if (!model.text)
-    return ApiError{.message = "the program has no tokenizer"};
+    return ApiError{.message = noTokenizer + std::string("to /v1/completions")};
   if (stop.stop_requested())
     return shuttingDown();
   Result<Tokens> tokens = model.text->encode(*text, addSpecial, parseSpecial);
@@ -650,7 +650,7 @@ std::variant<std::string, ApiError> Api::textOf(const std::string &body,
   if (auto *error = std::get_if<ApiError>(&tokens))
     return std::move(*error);
   if (!model.text)
-    return ApiError{.message = "the program has no tokenizer"};
+    return ApiError{.message = noTokenizer + std::string("to /v1/completions")};
   const Json &list = std::get<Json>(tokens);
   auto isToken = [&](const Json &each) {
     return each.is_number_unsigned() &&

@@ -32,24 +32,24 @@ protected:
   [[noreturn]] void fail(const std::string &message) const {
     throw BadRequest{{.message = message, .param = field}};
   }
-  [[noreturn]] void failType(const char *expected) const {
+  [[noreturn]] void failType(const std::string &expected) const {
     fail("'" + field + "' is not " + expected);
   }
 
-  template <typename T> T within(T value, SettingRange<T> range) const {
-    if (!range.contains(value))
-      fail("'" + field + "' is not between " + shown(range.min) + " and " + shown(range.max));
-    return value;
-  }
   double number(const Json &value, SettingRange<double> range) const {
-    if (!value.is_number())
-      failType("a number");
-    return within(value.get<double>(), range);
+    if (!value.is_number() || !range.contains(value.get<double>()))
+      failType("a number from " + Json(range.min).dump() + " to " + Json(range.max).dump());
+    return value.get<double>();
   }
   int64_t wholeNumber(const Json &value, SettingRange<int64_t> range) const {
-    if (!value.is_number_integer())
-      failType("a whole number");
-    return within(wholeNumberWithin(value, INT64_MIN, INT64_MAX).value_or(INT64_MAX), range);
+    std::optional<int64_t> number = wholeNumberWithin(value, range.min, range.max);
+    if (!number)
+      failType(wholeNumberFrom(range.min, range.max));
+    return *number;
+  }
+  /// What `failType` expects.
+  static std::string wholeNumberFrom(int64_t min, int64_t max) {
+    return "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
   }
   bool boolean(const Json &value) const {
     if (!value.is_boolean())
@@ -80,9 +80,6 @@ protected:
 
 private:
   const std::stop_token stop;
-
-  static std::string shown(double value) { return Json(value).dump(); }
-  static std::string shown(int64_t value) { return std::to_string(value); }
 };
 
 } // namespace mica::rt::serve

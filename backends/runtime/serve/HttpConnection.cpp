@@ -109,6 +109,7 @@ private:
   void readHeader();
   void headerRead(uint64_t bytes);
   bool reserve();
+  void limitBody();
   void readBody();
   void handle();
   void replyUnread(HttpReply reply);
@@ -127,7 +128,8 @@ private:
   void disconnect();
 
   Stream stream;
-  asio::steady_timer timer, ticks, polls; ///< of setOnTimeout, repeat and watchUnread
+  asio::steady_timer timer;        ///< of a body, then of setOnTimeout
+  asio::steady_timer ticks, polls; ///< of repeat and watchUnread
   HttpConnections &shared;
   beast::flat_buffer buffer; ///< of a header, and of parts of bodies
   std::optional<http::request_parser<GrowingBody>> parser;
@@ -140,6 +142,7 @@ private:
   bool inExchange = false, keepAlive = false, chunked = false, ended = false, closed = false;
   bool headOnly = false;                    ///< the reply is sent without its body
   bool isUnread = false;                    ///< the client may still be sending the request
+  bool isLate = false;                      ///< the time for the body is over
   bool isHttp10 = false;                    ///< the client uses HTTP/1.0
   size_t discarded = 0;                     ///< bytes received after the reply
   std::shared_ptr<Reservation> reservation; ///< of the request
@@ -298,7 +301,7 @@ void Connection::headerRead(uint64_t bytes) {
   if (!reserve())
     return;
   parser->eager(true);
-  stream.expires_after(shared.options.receiveTimeout);
+  limitBody();
   if (!equalsIgnoringCase(parser->get()[http::field::expect], "100-continue"))
     return readBody();
   static constexpr std::string_view continueReply = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -318,9 +321,24 @@ bool Connection::reserve() {
   return false;
 }
 
+/// Ends the reading of a body after the timeout. That of the stream would close it, without a
+/// reply.
+void Connection::limitBody() {
+  stream.expires_never();
+  timer.expires_after(shared.options.receiveTimeout);
+  timer.async_wait([self = shared_from_this(), number = exchangeNumber](error_code error) {
+    if (error || self->closed || self->exchangeNumber != number)
+      return;
+    self->isLate = true;
+    self->stream.cancel();
+  });
+}
+
 void Connection::readBody() {
   if (parser->is_done())
     return handle();
+  if (isLate)
+    return fail({});
   http::async_read_some(stream, buffer, *parser,
                         [self = shared_from_this()](error_code error, size_t) {
                           if (error)
@@ -330,9 +348,15 @@ void Connection::readBody() {
                         });
 }
 
-/// A request could not be read. A timeout has closed the stream: it gets no reply.
+/// A request could not be read. A header that is late has no reply: the timeout has closed the
+/// stream.
 void Connection::fail(error_code error) {
-  if (error == http::error::body_limit)
+  if (isLate)
+    replyError({.status = 408,
+                .message = "the body has not arrived within " +
+                           std::to_string(shared.options.receiveTimeout.count()) +
+                           " s; send it faster, or raise --receive-timeout"});
+  else if (error == http::error::body_limit)
     replyError({.status = 413,
                 .message = "the body has more than " + std::to_string(shared.options.maxBodyBytes) +
                            " bytes"});
@@ -361,6 +385,8 @@ void Connection::replyUnread(HttpReply unread) {
 }
 
 void Connection::beginExchange() {
+  timer.cancel();
+  isLate = false;
   ++exchangeNumber;
   ++shared.exchanges;
   inExchange = true;
@@ -495,6 +521,7 @@ void Connection::beginStream(const std::string &contentType) {
   header.version(11);
   header.result(http::status::ok);
   setCommon(header, contentType);
+  header.set("X-Accel-Buffering", "no"); // nginx would wait for more
   if (chunked)
     header.set(http::field::transfer_encoding, "chunked");
   keepAlive = keepAlive && chunked && shared.accepting;

@@ -93,7 +93,7 @@ Json MessageReader::message(const Json &value) {
     }
   }
   if (!hasContent && !hasCalls)
-    fail("the \"content\" of a message is neither a string nor an array of parts");
+    fail("a message of the role \"" + role + "\" has no \"content\"");
   if (hasCalls && model.answers.calls && model.answers.calls->asContent) {
     auto text = message["content"].get<std::string>();
     for (const Json &call : message["tool_calls"])

@@ -226,14 +226,19 @@ void RequestReader::readModel(const Json &value) {
 
 Tokens RequestReader::ids(const Json &value) const {
   Tokens tokens;
-  for (const Json &id : value)
-    tokens.push_back(static_cast<int32_t>(wholeNumber(id, {0, model.manifest.vocab - 1})));
+  int64_t last = model.manifest.vocab - 1;
+  for (const Json &each : value) {
+    std::optional<int64_t> id = wholeNumberWithin(each, 0, last);
+    if (!id)
+      fail("a token id in '" + field + "' is not " + wholeNumberFrom(0, last));
+    tokens.push_back(static_cast<int32_t>(*id));
+  }
   return tokens;
 }
 
 Tokens RequestReader::encoded(const std::string &text) const {
   if (!model.text)
-    fail("the program has no tokenizer; write the prompt as an array of token ids");
+    fail(noTokenizer + std::string("as the 'prompt'"));
   requireNotStopped();
   Result<Tokens> tokens = model.text->encode(text);
   if (!tokens)
@@ -259,7 +264,7 @@ void RequestReader::readPrompt(const Json &value) {
 
 void RequestReader::readStop(const Json &value) {
   if (!model.text)
-    fail("the program has no tokenizer, which 'stop' needs");
+    fail("the program has no tokenizer, which 'stop' needs; leave it out");
   Json list = value.is_array() ? value : Json::array({value});
   if (list.size() > maxStops)
     fail("'stop' has more than " + std::to_string(maxStops) + " strings");
@@ -364,9 +369,12 @@ CompletionRequest RequestReader::read() {
 std::variant<Json, ApiError> parseObject(std::string_view body, const std::stop_token &stop) {
   std::string problem;
   Json json = parseNested(body, problem, stop);
+  if (stop.stop_requested())
+    return shuttingDown();
+  if (body.empty())
+    return ApiError{.message = "the body is empty; send a JSON object"};
   if (json.is_discarded())
-    return ApiError{.message = problem.empty() ? "the body is not JSON"
-                                               : "the body cannot be read: " + problem};
+    return ApiError{.message = "the body cannot be read: " + problem};
   if (!json.is_object())
     return ApiError{.message = "the body is not a JSON object"};
   // Looking each key up among those before it would take quadratic time.

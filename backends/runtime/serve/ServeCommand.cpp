@@ -23,6 +23,10 @@ using namespace serve;
 namespace {
 constexpr int64_t maxDefaultSequences = 8, defaultChunk = 256;
 
+std::string numSequences(int64_t count) {
+  return std::to_string(count) + (count == 1 ? " sequence" : " sequences");
+}
+
 Result<int64_t> chooseSequences(const Model &model, const ServeArguments &arguments,
                                 int64_t chunk) {
   const Manifest &manifest = model.manifest();
@@ -30,13 +34,13 @@ Result<int64_t> chooseSequences(const Model &model, const ServeArguments &argume
   uint64_t budget = arguments.cacheBytes.value_or(
       defaultCacheBytes(availableMemory(""), model.memoryBesidesWeights(), each));
   auto fitting = static_cast<int64_t>(std::min<uint64_t>(budget / each, 1 << 20));
-  if (fitting < 1 || (arguments.sequences && *arguments.sequences > fitting))
-    return Error{std::to_string(arguments.sequences.value_or(1)) + " sequences of " +
-                 std::to_string(manifest.maxSeq) + " positions need " +
-                 std::to_string(each * static_cast<uint64_t>(arguments.sequences.value_or(1))) +
-                 " bytes of cache, but only " + std::to_string(budget) +
-                 " are available; lower --sequences, raise --cache-bytes, or compile with a "
-                 "smaller --max-seq"};
+  if (int64_t least = arguments.sequences.value_or(1); least > fitting)
+    return Error{numSequences(least) + " of " + std::to_string(manifest.maxSeq) +
+                 (least == 1 ? " positions needs " : " positions need ") +
+                 std::to_string(each * static_cast<uint64_t>(least)) +
+                 " bytes of cache, but only " + std::to_string(budget) + " are available; " +
+                 (least == 1 ? "" : "lower --sequences, ") +
+                 "raise --cache-bytes, or compile with a smaller --max-seq"};
   return arguments.sequences.value_or(std::min(fitting, maxDefaultSequences));
 }
 
@@ -270,7 +274,7 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
           failRequests(server, *api, error);
         });
       reportNote("serving " + service->model->manifest().name + " at " + server.address() + " (" +
-                 std::to_string(service->sequences) + " sequences of " +
+                 numSequences(service->sequences) + " of " +
                  std::to_string(service->model->manifest().maxSeq) + " positions)");
       if (service->isOpen)
         reportWarning("no API key is required: other machines that can reach " + server.address() +

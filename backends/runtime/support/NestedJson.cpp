@@ -33,9 +33,8 @@ public:
   bool start_array(size_t) override { return open(); }
   bool end_object() override;
   bool end_array() override;
-  bool parse_error(size_t, const std::string &, const nlohmann::detail::exception &) override {
-    return false;
-  }
+  bool parse_error(size_t bytes, const std::string &token,
+                   const nlohmann::detail::exception &error) override;
 
 private:
   bool fail(std::string text) {
@@ -70,6 +69,22 @@ private:
   std::vector<std::string> keys; ///< of those that are values of open objects
   std::vector<size_t> begins;    ///< of the values of each open array or object
 };
+
+/// `bytes` have been read; the last ones are those of `token`, which has caused the error.
+bool Builder::parse_error(size_t bytes, const std::string &token,
+                          const nlohmann::detail::exception &error) {
+  constexpr int outOfRange = 406; // of nlohmann's exceptions
+  if (error.id == outOfRange)
+    return fail("the number at byte " + std::to_string(bytes - token.size() + 1) +
+                " is beyond a double; write a smaller one");
+  // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while parsing
+  // object key - unexpected end of input; expected string literal". The token may be long.
+  std::string text = error.what();
+  if (size_t reason = text.find(" - "); reason != text.npos)
+    text.erase(0, reason + 3);
+  text.resize(std::min(text.find("; last read: "), text.size()));
+  return fail("not JSON at byte " + std::to_string(bytes) + ": " + text);
+}
 
 bool Builder::end_array() {
   size_t begin = begins.back();
@@ -125,7 +140,7 @@ Json parseNested(std::string_view text, std::string &problem, const std::stop_to
   if (Json::sax_parse(text, &builder))
     return builder.take();
   if (std::string_view half = loneSurrogate(text);
-      problem.empty() && !stop.stop_requested() && !half.empty())
+      problem.find("surrogate") != problem.npos && !half.empty())
     problem =
         std::string(half) + " is an unpaired surrogate; write both halves or the character itself";
   return Json(Json::value_t::discarded);

@@ -19,9 +19,9 @@ inline constexpr int kMaxNesting = 100;
 inline constexpr size_t kMaxParts = size_t(1) << 20;
 
 /// Parses a text, in time proportional to its size apart from sorting the keys of each object. The
-/// value is discarded if there is an error; `problem` then describes it, unless the text is not
-/// JSON at all. Errors are also a key that occurs twice in an object, and texts beyond the limits
-/// above. If `stop` is requested, the value is discarded, too.
+/// value is discarded if there is an error; `problem` then describes it. Errors are also a key that
+/// occurs twice in an object, and texts beyond the limits above. If `stop` is requested, the value
+/// is discarded without a problem.
 nlohmann::ordered_json parseNested(std::string_view text, std::string &problem,
                                    const std::stop_token &stop = {});
 

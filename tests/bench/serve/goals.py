@@ -2,6 +2,7 @@
 """Compares a served program with its goals and with llama-server with the same weights, and prints a table.
 
     goals.py PROGRAM [--peer LLAMA_SERVER MODEL.gguf] [--only PATTERN] [--rounds 5] [--threads 2] [--json FILE]
+    goals.py --table FILE...
 
 Each round restarts each server, Mica alternately first and last; figures are medians over the rounds, ratios medians of the rounds'
 ratios. Clients run in this process, on the same machine. tests/bench/shapes.py creates programs and files with the same weights; the
@@ -13,6 +14,8 @@ context of each sequence must have at least --context tokens (`compile --max-seq
     turn      the second turn of a conversation of 4096 tokens
     idle      5000 idle connections and a stream
     batch     32 requests, sent at once, compared with the program's own --batch
+
+--table prints the table of files that --json has written, without measuring: runs of the same program and commit are merged.
 """
 
 import argparse
@@ -22,8 +25,6 @@ import http.client
 import json
 import pathlib
 import re
-import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -31,13 +32,9 @@ import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[1])]
 import clients  # noqa: E402
+import goal_table  # noqa: E402
 import load as machines  # noqa: E402
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+import ports  # noqa: E402
 
 
 class Mica:
@@ -51,7 +48,7 @@ class Mica:
 
 
 class LlamaServer:
-    name = "llama-server"
+    name = goal_table.PEER
 
     def __init__(self, options):
         (self.server, self.model), self.options = options.peer, options
@@ -65,7 +62,7 @@ class LlamaServer:
 @contextlib.contextmanager
 def running(engine, sequences):
     """(address, process) of a server that is ready."""
-    port = free_port()
+    [port] = ports.free_ports()
     process = subprocess.Popen(engine.command(port, sequences), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     try:
@@ -155,17 +152,22 @@ def arrival(engine, size):
         both, read, seconds = asyncio.run(run(url, 4, True))
     during = [(when, gap) for when, gap in both if read[0] <= when <= read[1]]
     found["p99 gap undisturbed, ms"] = 1e3 * p99_of(alone)
-    found["p99 gap while it is read, ms"] = 1e3 * p99_of(during or both)
+    found["p99 gap during prefill, ms"] = 1e3 * p99_of(during or both)
     found["gaps over undisturbed"] = p99_of(both) / p99_of(alone)
-    found["gaps while it is read over undisturbed"] = p99_of(during or both) / p99_of(alone)
+    found["gaps during prefill over undisturbed"] = p99_of(during or both) / p99_of(alone)
     found["cost over one after the other"] = seconds / (seconds_streams + seconds_prompt)
     return found
 
 
 def loop(engine, size):
+    scale, count = engine.options.loop_scale, size(64, 4)
+    shortest, prompt, least, answer = (max(1, tokens // scale) for tokens in (32, size(2048), 16, size(256, 17)))
     with running(engine, 8) as (url, _):
-        found = load(url, "--clients", size(64, 4), "--seconds", size(engine.options.loop_seconds), "--prompt", f"32:{size(2048)}", "--answer", f"16:{size(256, 17)}")
-    return {"tokens/s": found["tokens_per_second"], "p99 first token, s": found["first_token"]["p99"], "p99 gap, ms": 1e3 * p99(found["gaps"])}
+        found = load(url, "--clients", count, "--seconds", size(engine.options.loop_seconds), "--prompt", f"{shortest}:{prompt}", "--answer",
+                     f"{least}:{answer}")
+    return {"tokens/s": found["tokens_per_second"], "p99 first token, s": found["first_token"]["p99"], "p99 gap, ms": 1e3 * p99(found["gaps"]),
+            "requests": found["requests"], "requests per client": found["requests"] / count, "clients": count, "longest prompt": prompt,
+            "longest answer": answer}
 
 
 #: Seconds that a user takes to read an answer and to write the next question.
@@ -239,19 +241,8 @@ def batch(engine, size):
     return {**found, "seconds": alone}
 
 
-#: Measurements, whether the peer takes part, and goals: a figure, its minimum or maximum, and whether it applies to the ratio to
-#: the peer.
-WORK = {
-    "streams": (streams, True, [("8 over 1", ">=", None, False), ("tokens/s of 8", ">=", 1.5, True)]),
-    "arrival": (arrival, True, [("gaps while it is read over undisturbed", "<=", 2, False), ("cost over one after the other", "<=", 1.15, False)]),
-    "loop": (loop, True, [("tokens/s", ">=", 1.5, True), ("p99 first token, s", "<=", 1, True)]),
-    "turn": (turn, False, [("computed over new", "<=", 1, False)]),
-    "idle": (idle, False, [("MB more", "<=", 50, False)]),
-    "batch": (batch, False, [("time over --batch", "<=", 1.03, False)]),
-}
-#: For "8 over 1": a step that is limited by reading weights gains more.
-STREAMS = {"bf16": 4, "int8": 4, "q8_0": 4}
-STREAMS_OTHERWISE = 2.5
+#: Measurements, and whether the peer takes part. Figures and goals are in goal_table.py.
+WORK = {"streams": (streams, True), "arrival": (arrival, True), "loop": (loop, True), "turn": (turn, False), "idle": (idle, False), "batch": (batch, False)}
 
 
 def weights_of(program):
@@ -269,37 +260,30 @@ def conditions(options):
     return found
 
 
-def row(name, figure, ours, theirs, goal):
-    """A line of the table; `ours` and `theirs`: that figure in each round."""
-    ratio = statistics.median(mine / other for mine, other in zip(ours, theirs)) if theirs else None
-    line = {"work": name, "figure": figure, "mica": statistics.median(ours), "peer": statistics.median(theirs) if theirs else None,
-            "ratio": ratio, "goal": None, "reached": None}
-    if goal:
-        _, sign, value, of_peer = goal
-        reached = ratio if of_peer else line["mica"]
-        line["goal"] = f"{sign} {value:g}" + ("x" if of_peer else "")
-        if reached is not None:
-            line["reached"] = reached >= value if sign == ">=" else reached <= value
-    return line
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program")
+    parser.add_argument("program", nargs="?")
+    parser.add_argument("--table", nargs="+", metavar="FILE")
     parser.add_argument("--peer", nargs=2, metavar=("LLAMA_SERVER", "MODEL.gguf"))
     parser.add_argument("--only", default="", help="a pattern of what to measure: " + ", ".join(WORK))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--context", type=int, default=8192, help="tokens that each sequence of the peer holds")
     parser.add_argument("--loop-seconds", type=int, default=60,
-                        help="how long clients of the closed loop send requests; after less than the time of the first answers, each has sent one")
+                        help="how long clients of the closed loop send requests; with less than the time of several answers, it is not a loop, and has no verdict")
+    parser.add_argument("--loop-scale", type=int, default=1, metavar="N",
+                        help="divide the sizes of the closed loop's prompts and answers by N, so that each client sends several requests within minutes")
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--json", help="a file for all figures of all rounds")
     options = parser.parse_args()
+    if options.table:
+        return print(goal_table.table_of(options.table))
+    if not options.program:
+        parser.error("name a program to measure, or files with --table")
     size = (lambda value, short=None: short or max(2, value // 20)) if options.short else lambda value, short=None: value
     engines = [Mica(options)] + ([LlamaServer(options)] if options.peer else [])
-    lines, samples, loads = [], {}, {}
-    for name, (measure, with_peer, goals) in WORK.items():
+    samples, loads = {}, {}
+    for name, (measure, with_peer) in WORK.items():
         if not re.search(options.only, name):
             continue
         taking_part = engines if with_peer else engines[:1]
@@ -312,18 +296,10 @@ def main():
                 print(f"{name}, round {number + 1}, {engine.name}: {found}", file=sys.stderr, flush=True)
         samples[name] = rounds
         loads[name] = {share: round(value, 3) for share, value in begun.report().items()}
-        for figure in rounds["Mica"][0]:
-            goal = next((goal for goal in goals if goal[0] == figure), None)
-            if goal and goal[2] is None:
-                goal = (*goal[:2], STREAMS.get(weights_of(options.program), STREAMS_OTHERWISE), goal[3])
-            lines.append(row(name, figure, [found[figure] for found in rounds["Mica"]],
-                             [found[figure] for found in rounds.get(LlamaServer.name, [])], goal))
-    print("| work | figure | Mica | llama-server | ratio | goal | |\n|---|---|---|---|---|---|---|")
-    text = lambda value: "-" if value is None else f"{value:.4g}"
+    lines = goal_table.lines_of(samples, weights_of(options.program))
+    print(goal_table.HEAD)
     for line in lines:
-        verdict = {None: "", True: "reached", False: "short"}[line["reached"]]
-        print(f"| {line['work']} | {line['figure']} | {text(line['mica'])} | {text(line['peer'])} | {text(line['ratio'])} | "
-              f"{line['goal'] or ''} | {verdict} |")
+        print(goal_table.formatted(line, pathlib.Path(options.program).name))
     for name, each in loads.items():
         print(f"\n{name}: {each['seconds']:.0f} s, processors used by others {each['others']:.2f}, withheld by the hypervisor {each['stolen']:.2f}",
               file=sys.stderr)

@@ -296,7 +296,10 @@ TEST_F(LauncherTest, RefusesWrongUsage) {
   expectUsageError("--mirostat 3", "'3' is not a whole number from 0 to 2");
   expectUsageError("--xtc-probability 1.1", "'1.1' is not a number from 0 to 1");
   expectUsageError("--seed x", "--seed");
-  expectUsageError("--lookup -1", "--lookup");
+  expectUsageError("--lookup -1", "'-1' is not a whole number from 0 to 31");
+  expectUsageError("--lookup 32", "'32' is not a whole number from 0 to 31");
+  expectUsageError("serve --mtp 32", "'32' is not a whole number from 0 to 31");
+  expectUsageError("bench --lookup 32", "'32' is not a whole number from 0 to 31");
   expectUsageError("bench --repeat 0", "--repeat");
   expectUsageError("bench --batch 1025", "'1025' is not a whole number from 1 to 1024");
   expectUsageError("bench --peak-gb 0", "--peak-gb");

@@ -122,8 +122,11 @@ TEST(GenerationSettings, EachHasARange) {
                        "dry_penalty_last_n");
   expectRange<int64_t>(&S::mirostat, range::mirostat, -1, 3, "mirostat");
   expectRange<int64_t>(&S::maxTokens, range::maxTokens, -1, tooMany, "max_tokens");
-  expectRange<int64_t>(&S::lookup, range::lookup, -1, tooMany, "lookup");
+  expectRange<int64_t>(&S::lookup, range::lookup, -1, 32, "--lookup");
   GenerationSettings settings;
+  settings.mtp = 32;
+  EXPECT_THAT(refusal(settings), testing::StartsWith("--mtp is 32"));
+  settings.mtp.reset();
   settings.topP = 1.5;
   EXPECT_EQ(refusal(settings), "top_p is 1.5; choose a value from 0 to 1");
 }
@@ -146,7 +149,7 @@ TEST(GenerationSettings, UnsupportedSettingsAreRefused) {
   settings.lookup = 1;
   EXPECT_EQ(refusal(settings), "");
   EXPECT_EQ(refusal(settings, modelOf(1)),
-            "lookup: the program computes one row at a time; leave it out or compile again");
+            "--lookup: the program computes one row at a time; leave it out or compile again");
 }
 
 TEST(SettingTable, MethodsAreOffByDefaultAndRequestsAreWithinTheirRanges) {

@@ -248,3 +248,19 @@ TEST_F(ApiTest, RepliesAreReserved) {
   EXPECT_EQ(memory.used(), 0u);
 }
 } // namespace
+
+TEST_F(ApiTest, TextNeedsATokenizer) {
+  openFake({});
+  auto errorOf = [&](const std::string &path, const Json &body) {
+    auto exchange = std::make_shared<FakeExchange>();
+    post(path, body.dump(), exchange);
+    HttpReply reply = replyOf(*exchange);
+    EXPECT_EQ(reply.status, 400u);
+    return Json::parse(reply.body)["error"]["message"].get<std::string>();
+  };
+  const std::string hint = "the program has no tokenizer; put the tokenizer's files into the "
+                           "model's folder and compile it again, or pass ids ";
+  EXPECT_EQ(errorOf("/tokenize", {{"content", "a"}}), hint + "to /v1/completions");
+  EXPECT_EQ(errorOf("/detokenize", {{"tokens", {1}}}), hint + "to /v1/completions");
+  EXPECT_EQ(errorOf("/v1/completions", {{"prompt", "a"}}), hint + "as the 'prompt'");
+}

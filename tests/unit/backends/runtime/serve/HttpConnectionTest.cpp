@@ -123,6 +123,43 @@ TEST(HttpConnection, ReservesWhatHasArrived) {
   EXPECT_EQ(memory.used(), 0u);
 }
 
+/// A body that does not arrive in time is rejected with a reply, and counted; a header is not.
+TEST(HttpConnection, LateBodies) {
+  TestServer server({.receiveTimeout = std::chrono::seconds(1)});
+  auto endOf = [&](std::string_view text, std::string_view more = "") {
+    int client = server.connect();
+    server.send(client, text);
+    server.context.restart();
+    server.context.run_for(std::chrono::milliseconds(500));
+    server.send(client, more);
+    server.context.restart();
+    server.context.run_for(std::chrono::milliseconds(700));
+    std::string reply = server.received(client);
+    ::close(client);
+    server.poll();
+    return reply;
+  };
+  auto late = testing::AllOf(StartsWith("HTTP/1.1 408 "), HasSubstr("Connection: close\r\n"),
+                             HasSubstr("the body has not arrived within 1 s; send it faster, or "
+                                       "raise --receive-timeout"));
+  EXPECT_THAT(endOf(header(100, 5)), late);
+  // The time is for the whole body.
+  EXPECT_THAT(endOf(header(100, 5) + "ab", "cd"), late);
+  EXPECT_THAT(endOf("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "cd"), late);
+  EXPECT_THAT(endOf("POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"),
+              StartsWith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 408 "));
+  EXPECT_THAT(server.rejections, testing::ElementsAre(408, 408, 408, 408));
+  EXPECT_EQ(endOf("POST / HTTP/1.1\r\n"), "");
+  EXPECT_EQ(server.rejections.size(), 4U);
+  // On a busy machine, the time may be over.
+  std::string inTime;
+  for (int attempt = 0; attempt < 20 && !inTime.starts_with("HTTP/1.1 200 "); ++attempt)
+    inTime = endOf(header(100, 5) + "ab", "cde");
+  EXPECT_THAT(inTime, StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(server.shared.connections, 0U);
+  EXPECT_EQ(server.shared.exchanges, 0U);
+}
+
 /// Bodies arrive as they were sent, with a length or in chunks.
 TEST(HttpConnection, ReadsBodies) {
   std::string got;
@@ -236,6 +273,7 @@ TEST(HttpConnection, RepeatedCallbacks) {
     server.context.run_for(std::chrono::milliseconds(1));
     all += server.received(client);
   }
+  EXPECT_THAT(all, HasSubstr("\r\nX-Accel-Buffering: no\r\n"));
   EXPECT_THAT(all, testing::EndsWith("\r\n\r\n4\r\ntick\r\n4\r\ntick\r\n4\r\ntick\r\n0\r\n\r\n"));
   server.send(client, "GET / HTTP/1.1\r\n\r\n");
   server.context.restart();

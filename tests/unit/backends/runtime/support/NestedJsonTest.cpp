@@ -62,8 +62,22 @@ TEST(NestedJson, IsWhatTheLibraryParses) {
 }
 
 TEST(NestedJson, OtherTexts) {
-  for (const char *text : {"", "{", "[1", "[1,]", "{\"a\"}", "{} {}", "1e999", "\"\xff\"", "nul"})
-    EXPECT_EQ(problemOf(text), "") << text;
+  for (auto [text, problem] :
+       {std::pair("", "1: unexpected end of input; expected '[', '{', or a literal"),
+        {"{", "2: unexpected end of input; expected string literal"},
+        {"[1", "3: unexpected end of input; expected ']'"},
+        {"[1,]", "4: unexpected ']'; expected '[', '{', or a literal"},
+        {"{\"a\"}", "5: unexpected '}'; expected ':'"},
+        {"{} {}", "4: unexpected '{'; expected end of input"},
+        {"\"\xff\"", "2: invalid string: ill-formed UTF-8 byte"},
+        {"[1, \"a", "7: invalid string: missing closing quote"},
+        {"nul", "4: invalid literal"}})
+    EXPECT_EQ(problemOf(text), std::string("not JSON at byte ") + problem) << text;
+  EXPECT_EQ(problemOf("[1, -1e999]"),
+            "the number at byte 5 is beyond a double; write a smaller one");
+  EXPECT_EQ(problemOf("[1,, \"\\ud800\"]"),
+            "not JSON at byte 4: unexpected ','; expected '[', '{', or a literal");
+  EXPECT_LT(problemOf("[" + repeated("a", 100000)).size(), 100u);
   EXPECT_EQ(problemOf(R"(["\ud800"])"),
             "\\ud800 is an unpaired surrogate; write both halves or the character itself");
   EXPECT_EQ(problemOf(R"([{"a": {}, "b": 1, "a": 2}])"),

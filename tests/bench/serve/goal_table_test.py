@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+"""The table of goals.py, and that of docs/benchmarks.md, which must be that of the committed figures."""
+
+import json
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import goal_table  # noqa: E402
+
+PAGE = HERE.parents[2] / "docs/benchmarks.md"
+PEER = goal_table.PEER
+
+
+def streams(one, eight):
+    return {"tokens/s of 1": one, "tokens/s of 8": eight, "8 over 1": eight / one}
+
+
+def loop(tokens, **more):
+    return {"tokens/s": tokens, "p99 first token, s": 2, "p99 gap, ms": 5, **more}
+
+
+class Table(unittest.TestCase):
+    def table(self, *files):
+        """The cells of the table for (name, rounds by work and engine, more conditions, others' load)."""
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for name, rounds, conditions, others in files:
+                conditions = {"mica": "abc", "weights": "int8", "command": "goals.py m --peer bin/server data/m-Q8_0.gguf", **conditions}
+                paths.append(pathlib.Path(folder) / f"{name}.json")
+                paths[-1].write_text(json.dumps({"conditions": conditions, "load": {work: {"others": others} for work in rounds}, "rounds": rounds}))
+            head, line, *rows = goal_table.table_of(paths).splitlines()
+            self.assertEqual(f"{head}\n{line}", goal_table.HEAD)
+            return [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
+
+    def test_verdicts(self):
+        rows = self.table(("tiny-int8-abc", {"streams": {"Mica": [streams(10, 33.4)], PEER: [streams(10, 20)]}}, {}, 0.01))
+        self.assertEqual(rows, [["tiny int8, Q8_0; commit abc; 1 round", "1 stream, tokens/s", "10.0", "10.0", "1.00x", ""],
+                                ["", "8 streams, tokens/s", "33.4", "20.0", "1.67x", ">= 1.5x: reached (1 round)"],
+                                ["", "8 streams, speedup over one", "3.34", "2.00", "", ">= 4: missed: 3.34 (1 round)"]])
+        rows = self.table(("tiny-int4-abc", {"batch": {"Mica": [{"time over --batch": 1.0, "time over --batch, streamed": 1.05}]}}, {"weights": "int4"}, 0))
+        self.assertEqual([row[-1] for row in rows], ["<= 1.03: reached (1 round)", "<= 1.03: missed: 1.05 (1 round)"])
+
+    def test_runs_of_a_commit_are_merged(self):
+        """Ratios are medians of the rounds' ratios; a verdict is of the figure, not of what is printed."""
+        rounds = lambda *pairs: {"streams": {"Mica": [streams(10, mine) for mine, _ in pairs], PEER: [streams(10, other) for _, other in pairs]}}
+        rows = self.table(("tiny-bf16-abc", rounds((40, 20), (30, 20)), {"mica": "abc+changes"}, 0.01),
+                          ("tiny-bf16-abc-2", rounds((29.98, 20)), {"mica": "abc+changes"}, 0.104),
+                          ("tiny-bf16-def", rounds((29.98, 20)), {"mica": "def"}, 0))
+        self.assertEqual(rows[0][0], "tiny bf16, Q8_0; commit abc+changes; 2 runs, 3 rounds; other processes used 0.10 processors")
+        self.assertEqual(rows[1][2:], ["30.0", "20.0", "1.50x", ">= 1.5x: reached (1.50 to 2.00)"])
+        self.assertEqual((rows[3][0], rows[4][-1]), ("tiny bf16, Q8_0; commit def; 1 round", ">= 1.5x: missed: 1.50 (1 round)"))
+
+    def test_a_loop_has_several_requests_per_client(self):
+        def verdicts(**more):
+            rows = self.table(("tiny-int8-abc", {"loop": {"Mica": [loop(30, **more)], PEER: [loop(10, **more)]}}, {}, 0))
+            return [row[-1] for row in rows[:2]], rows[0][1]
+        few = "not measured: 1.1 requests per client"
+        self.assertEqual(verdicts(**{"requests per client": 1.1, "clients": 4, "longest prompt": 512, "longest answer": 64}),
+                         ([f">= 1.5x: {few}", f"<= 1x: {few}"], "4 clients in a closed loop, prompts of up to 512 tokens, answers of up to 64: tokens/s"))
+        self.assertEqual(verdicts(**{"requests per client": 3})[0], [">= 1.5x: reached (1 round)", "<= 1x: reached (1 round)"])
+        unknown = "not measured: the requests per client were not recorded"
+        self.assertEqual(verdicts()[0], [f">= 1.5x: {unknown}", f"<= 1x: {unknown}"])
+
+    def test_the_page_has_the_committed_figures(self):
+        text, found = PAGE.read_text(encoding="utf-8"), set()
+        for command, table in re.findall(r"<!-- goals\.py --table (.*) -->\n\n((?:\|.*\n)+)", text):
+            paths = [HERE / "figures" / f"{name}.json" for name in command.split()]
+            self.assertEqual(table, goal_table.table_of(paths) + "\n", f"write what `tests/bench/serve/goals.py --table` prints for {command}")
+            found.update(paths)
+        self.assertGreater(len(found), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
