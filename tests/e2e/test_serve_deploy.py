@@ -166,7 +166,7 @@ class Proxy(Case):
                 connection.request("POST", "/v1/completions", json.dumps({**ASKED, "stream": True}), key)
                 return connection
 
-            with Nginx(server.port) as direct, Nginx(server.port, ("proxy_buffering off;", "")) as buffering:
+            with Nginx(server.port) as direct, Nginx(server.port, ("proxy_buffering off;", "proxy_ignore_headers X-Accel-Buffering;")) as buffering:
                 late, connection = asked(buffering), asked(direct)
                 answer = connection.getresponse()
                 # Those of the other stream were sent as well.

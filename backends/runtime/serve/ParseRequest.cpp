@@ -252,7 +252,7 @@ void RequestReader::readPrompt(const Json &value) {
   };
   if (value.is_string())
     request.prompts = {encoded(value.get<std::string>())};
-  else if (isArrayOf([](const Json &each) { return each.is_number_integer(); }))
+  else if (isArrayOf([](const Json &each) { return each.is_number(); }))
     request.prompts = {ids(value)};
   else if (isArrayOf([](const Json &each) { return each.is_string() || each.is_array(); }) &&
            value.size() <= maxPrompts)
