@@ -18,12 +18,15 @@ import xml.etree.ElementTree as ET
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/bench"), str(ROOT / "tools/scale")]
+sys.path[:0] = [str(ROOT / "tests/bench"), str(ROOT / "tools/scale"), str(ROOT / "tests/quality")]
 import cost_model  # noqa: E402
+import published  # noqa: E402
 import scale_page  # noqa: E402
 import ranks  # noqa: E402
 import shapes  # noqa: E402
 
+#: In the tables of the page.
+BF16_KL = published.small(published.figures_of("trained", "`--weights bf16`", "")["decode"]["kl"])
 MACHINE = {"cpu": "Fake (family 1)", "processors": 4, "kernel": "6.0"}
 #: A program: 30 tokens/s of one process; of ranks, 27 through shared memory, 26 with the cable, and less with a limit or a latency.
 MICA = r"""
@@ -163,10 +166,10 @@ class Measure(unittest.TestCase):
         merged = scale_page.merged([result])
         text = scale_page.passage(merged)
         # 16 layers of 8 us and four exchanges of 2 us, in addition to 1/30 s.
-        self.assertIn("| bf16 | shared memory | 27.0 (27.0 - 27.0) | 0.90 (0.90 - 0.90) | 0.93: missed | 1.00 | 1.00 |", text)
-        self.assertIn("| bf16 | cable | 26.0 (26.0 - 26.0) | 0.87 (0.87 - 0.87) | 0.85: reached | 0.99 | - |", text)
-        self.assertIn("| bf16 | 512 tokens | shared memory | openmpi | 27.0 (27.0 - 27.0) | 0.90 (0.90 - 0.90) | 0.93: missed |", text)
-        self.assertIn("| bf16 | decode | cable | mpich | 26.0 (26.0 - 26.0) | 0.87 (0.87 - 0.87) | 0.85: reached |", text)
+        self.assertIn(f"| bf16 | {BF16_KL} | shared memory | 27.0 (27.0 - 27.0) | 0.90 (0.90 - 0.90) | 0.93: missed | 1.00 | 1.00 |", text)
+        self.assertIn(f"| bf16 | {BF16_KL} | cable | 26.0 (26.0 - 26.0) | 0.87 (0.87 - 0.87) | 0.85: reached | 0.99 | - |", text)
+        self.assertIn(f"| bf16 | {BF16_KL} | 512 tokens | shared memory | openmpi | 27.0 (27.0 - 27.0) | 0.90 (0.90 - 0.90) | 0.93: missed |", text)
+        self.assertIn(f"| bf16 | {BF16_KL} | decode | cable | mpich | 26.0 (26.0 - 26.0) | 0.87 (0.87 - 0.87) | 0.85: reached |", text)
         self.assertIn("| bf16 | openmpi | 150, 120 | 0.50 | 0.55: reached |", text)
         words = " ".join(text.split())
         self.assertIn("Goals missed: 2 of 7: decode in bf16 with the link shared memory, openmpi (0.90 (0.90 - 0.90) in 2 rounds, at least "
@@ -219,7 +222,7 @@ class Measure(unittest.TestCase):
     def test_the_page_merges_files(self):
         speeds, exchanges = (self.measure("--parts", part)[0] for part in ("speeds", "exchanges"))
         text = scale_page.passage(scale_page.merged([speeds, exchanges]))
-        self.assertIn("| bf16 | shared memory | 27.0 (27.0 - 27.0) | 0.90 (0.90 - 0.90) | 0.93: missed | 1.00 | 1.00 |", text)
+        self.assertIn(f"| bf16 | {BF16_KL} | shared memory | 27.0 (27.0 - 27.0) | 0.90 (0.90 - 0.90) | 0.93: missed | 1.00 | 1.00 |", text)
         self.assertEqual(text.count("Measured with `"), 2)
         self.assertIn("Not measured: memory of processes.", " ".join(text.split()))
         self.assertIn("A round is the median of 1000 repetitions (one gather of 16 KiB), 200 (one row), 50 (32 rows), 10 (512 rows).",
@@ -229,8 +232,14 @@ class Measure(unittest.TestCase):
         result, _ = self.measure("--links", "cable,cable +20us", "--ranks", "2")
         text = "\n".join(scale_page.check_latency(scale_page.merged([result])))
         # Four exchanges of 5 us and four of 25; 16 layers and four exchanges of a step, in addition to 1/30 s.
-        self.assertIn("| bf16 | 0 | 26.0 (26.0 - 26.0) | 0.87 (0.87 - 0.87) | 0.99 |\n"
-                      "| bf16 | 20 | 24.0 (24.0 - 24.0) | 0.80 (0.80 - 0.80) | 0.95 |", text)
+        self.assertIn(f"| bf16 | {BF16_KL} | 0 | 26.0 (26.0 - 26.0) | 0.87 (0.87 - 0.87) | 0.99 |\n"
+                      f"| bf16 | {BF16_KL} | 20 | 24.0 (24.0 - 24.0) | 0.80 (0.80 - 0.80) | 0.95 |", text)
+
+    def test_divergences_are_of_the_arithmetic(self):
+        figures = published.figures_of("trained", "`--weights int8`", "int16")
+        self.assertEqual([scale_page.divergence("int8", role) for role in figures], [published.small(each["kl"]) for each in figures.values()])
+        text = " ".join(scale_page.passage(None).split())
+        self.assertIn(f"of the small Llama trained in f32: bf16 {BF16_KL}, int8 {scale_page.divergence('int8')}, int4 ", text)
 
 
 class Model(unittest.TestCase):

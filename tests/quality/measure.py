@@ -127,7 +127,7 @@ class Bench:
         source = model.checkpoint or model.gguf
         reference = self.mica.compile(source, "--weights", "f32")
         for options in OWN:
-            if {"--calibrate", "--imatrix"} & set(options) and not self.mica.calibrates:
+            if not self.has_options(options):
                 continue
             given = self.attempt(f"{model.name} {' '.join(options)}", lambda words=options: self.given(model, words))
             if given is None:
@@ -139,6 +139,10 @@ class Bench:
             for weighted in (False, True) if format in WEIGHTED else (False,):
                 if format != model.as_stored and (row := self.peer(model, format, weighted, reference)):
                     yield row
+
+    def has_options(self, options):
+        """Whether the compiler has the options of a row."""
+        return self.mica.calibrates or not {"--calibrate", "--imatrix"} & set(options)
 
     def given(self, model, options):
         """The options of a row for a model, with the files that its words stand for."""

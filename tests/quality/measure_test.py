@@ -230,8 +230,44 @@ class Measure(unittest.TestCase):
         self.assertEqual([with_rows[name] for name in ("int8", "int8, int8 rows")], [".000020", ".000030"])
         runs = [run("int16", 1e-5, 1e-5), run("bf16", 2e-5, 1e-5, perplexity=20)]
         self.assertEqual(published.costs("floats", runs)["int4"], ".000020")
-        runs[1] = run("bf16", 2e-5, 1e-5, perplexity=20.5)
-        self.assertEqual(published.costs("floats", runs)["int4"], ".000010", "that of another model with this name does not count")
+        runs[1:] = [run("bf16", 3e-5, 1e-5, perplexity=20.5), run("bf16", 9e-5, 9e-5, perplexity=20.5), run("int16", 9e-5, 9e-5, perplexity=20.5)]
+        self.assertEqual(published.costs("floats", runs)["int4"], ".000030", "other weights count for arithmetics of which nothing else is known")
+        runs.insert(1, run("bf16", 2e-5, 1e-5))
+        self.assertEqual(published.costs("floats", runs)["int4"], ".000020")
+
+    def test_published_figures_prefer_the_newest_weights(self):
+        def run(arithmetic, kl, perplexity):
+            cells = {name: {"kl": kl, "same_top": 99.0, "reference_perplexity": perplexity} for name in ("mica prefill", "mica decode")}
+            return {"arithmetic": {"mica prefill": arithmetic, "mica decode": "int16"}, "models": [
+                {"name": "trained", "rows": [{"format": "Q8_0", "bits": 8.5, "cells": cells}], "own": [], "caches": []}]}
+        runs = [run("int16", 1e-5, 20), run("bf16", 2e-5, 20.5)]
+        found = {rows: published.figures_of("trained", "Q8_0", rows, runs) for rows in ("int16", "bf16", "int8")}
+        self.assertEqual([(rows, {role: each["kl"] for role, each in roles.items()}) for rows, roles in found.items()],
+                         [("int16", {"prefill": 1e-5, "decode": 1e-5}), ("bf16", {"prefill": 2e-5, "decode": 1e-5}), ("int8", {"decode": 1e-5})])
+        self.assertIsNone(published.figures_of("hybrid", "Q8_0", "int16", runs))
+
+    def test_runs_of_other_weights_are_summarized(self):
+        def row(name, *kls, same_top=99.0):
+            cells = {cell: {"kl": kl, "same_top": same_top, "perplexity": 20, "reference_perplexity": 20.5, "p99": 1, "p99_9": 1, "max": 1,
+                            "rms_delta_p": 1}
+                     for cell, kl in zip(("mica prefill", "mica decode", "mica int8 rows", "llama prefill"), kls)}
+            return {"format": name, "bits": 8.0, "cells": cells}
+        older = {"name": "trained", "rows": [row("Q8_0", 2e-5, 1e-6, 3e-4, 9), row("Q4_0", 1e-5, 2e-6, 4e-4, 9, same_top=98.5)],
+                 "own": [row("`--weights int4`", 1e-3, 2e-3, 3e-3), row("Q4_K_M", 9, 9, 9)], "caches": []}
+        old = {"arithmetic": {"mica prefill": "bf16", "mica decode": "int16", "mica int8 rows": "int8"}, "mica": "mica 1", "models": [older]}
+        newest = {**older, "rows": [row("Q8_0", 1e-6, 1e-6)], "requantized": False}
+        for cell in newest["rows"][0]["cells"].values():
+            cell["reference_perplexity"] = 30
+        runs = [{"arithmetic": {"mica prefill": "int16"}, "models": [newest]}, old]
+        joined = report.joined(runs)[0]
+        self.assertEqual(list(joined["rows"][0]["cells"]), ["mica prefill:int16", "mica decode"])
+        text = report.of_model({**joined, "own": []})
+        self.assertIn(" mica 1 was measured on a processor where prefill is in bf16, with the references above.", text)
+        self.assertEqual(text.splitlines()[-4:], [
+            "| weights | Mica, prefill (bf16) | Mica, decode (int16) | Mica, prefill (int8) |", "|---|---|---|---|",
+            "| blocks preserved, worst of 2 files | 2.0e-05 / 98.5 % | 2.0e-06 / 98.5 % | 4.0e-04 / 98.5 % |",
+            "| `--weights int4` | 0.00100 / 99.0 % | 0.00200 / 99.0 % | 0.00300 / 99.0 % |"])
+        self.assertNotIn("other weights", report.of_model(report.joined(runs[:1])[0]))
 
     def test_runs_of_another_model_add_no_column(self):
         def run(arithmetic, kl, perplexity):
@@ -369,25 +405,21 @@ class Measure(unittest.TestCase):
         self.mica = self.made_mica("  --as-decode   as in generation", "  --rows TEXT\\n  --calibrate TEXT")
         self.measure_speeds()
         page = (self.folder / "docs/quality.md").read_text(encoding="utf-8")
-        self.assertIn("| KL, prefill / decode: SmolLM2-135M-Instruct | speed of decode: SmolLM2-135M-Instruct | speed of prefill: "
-                      "SmolLM2-135M-Instruct |\n", page)
-        choices = page[page.index("| choice |"):page.index("\n\nThe reference of block-quantized files")].splitlines()[2:]
-        self.assertEqual([line.split(" | ")[-2:] for line in choices],
-                         [["-", "- |"] if part == "caches" else ["-" if "--rows" in title else "1.00", "1.00 |"]
-                          for title, part, *_ in report.CHOICE_ROWS])
+        table = page[page.index("| choice | KL, decode |"):].split("\n\n")[0].splitlines()[2:]
+        self.assertEqual(table, [f"| {title} | - | - | 0.00100 | 1.00 |" if "--rows" in title else f"| {title} | 0.00200 | 1.00 | 0.00100 | 1.00 |"
+                                 for title, part, *_ in report.CHOICE_ROWS if part != "caches"])
         self.assertIn("relative to that of Q4_1, preserved: decode of 64 tokens, and prefill of 512 tokens, with bf16 activations unless "
                       "`--rows int8` is given. Ratios of medians of 3 alternating rounds: ", page)
         self.assertIn(" --rounds 3` at commit abc1234, ", page)
         self.assertIn("differed by up to a factor of 1.0 between rounds", page)
         self.assertEqual(self.page_of(), page)
 
-    def test_speeds_of_programs_with_another_divergence_are_not_shown(self):
-        self.mica = self.made_mica("  --as-decode   as in generation", "  --rows TEXT\\n  --calibrate TEXT")
+    def test_speeds_have_the_divergence_of_their_programs(self):
+        """Also if those of the page were measured again."""
         self.measure_speeds()
-        page = self.page_of(**{"Q8_0, preserved": {"prefill": 0.00234}, "`--weights int8`": {"decode": 0.01}})
-        self.assertRegex(page, r"\n\| Q8_0, preserved \|.* \| 1\.00 \| - \|\n")
-        self.assertRegex(page, r"\n\| `--weights int8` \|.* \| - \| 1\.00 \|\n")
-        self.assertRegex(page, r"\n\| `--weights int4` \|.* \| 1\.00 \| 1\.00 \|\n")
+        page = self.page_of(**{"Q8_0, preserved": {"decode": 0.00345}, report.BASELINE: {"prefill": 0.00567}})
+        self.assertIn("\n| Q8_0, preserved | 0.00345 | 1.00 | 0.00100 | 1.00 |\n", page)
+        self.assertIn("and prefill of 512 tokens. Ratios of medians", page, "no run has such programs")
 
     def test_rounds_of_speeds_alternate(self):
         """Without options of newer compilers there are fewer choices."""
@@ -411,11 +443,9 @@ class Measure(unittest.TestCase):
         self.assertEqual(choice.figures(), {"kl": choice.kl, "decode": {"median": 4.0, "min": 3.0, "max": 9.0}})
 
     def test_speeds_are_related_to_the_baseline(self):
-        row = {"format": "Q8_0", "cells": {"mica decode:int16": {"kl": 1e-3}, "mica prefill:bf16": {"kl": 1e-3}}}
-        figures = {"kl": {"decode": 1e-3, "prefill": 1e-3}, "decode": {"median": 30, "min": 20, "max": 50}, "prefill": {"median": 9, "min": 9, "max": 9}}
+        figures = {"kl": {"decode": 1e-3, "prefill": 2e-3}, "decode": {"median": 30, "min": 20, "max": 50}, "prefill": {"median": 9, "min": 9, "max": 9}}
         measured = {"choices": {report.BASELINE: {"decode": {"median": 40, "min": 30, "max": 45}}, "Q8_0, preserved": figures}}
-        cells = report.speed_cells(measured, {"rows": [row]}, "Q8_0, preserved", "rows", "Q8_0", "mica prefill", "mica decode")
-        self.assertEqual(list(cells), ["0.75", "-"])
+        self.assertEqual(list(report.speed_cells(measured, "Q8_0, preserved")), ["0.00100", "0.75", "-", "-"])
         self.assertEqual(report.spread(measured), 2.5)
 
     def test_equal_prefill_and_decode_are_stated(self):

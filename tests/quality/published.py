@@ -72,21 +72,37 @@ def _references(model):
 def model_of(run, model):
     """The same model in another run; None if that has no such model, or another one of the same name. Training is only reproducible with
     the same version of torch and number of threads, so models of one name can have other weights, and their references other perplexities."""
-    wanted = _references(model)
-    for other in run["models"]:
-        if other["name"] == model["name"]:
-            found = _references(other)
-            shared = found.keys() & wanted.keys()
-            return other if shared and all(math.isclose(found[row], wanted[row], rel_tol=1e-3) for row in shared) else None
-    return None
+    other = named(run, model["name"])
+    if other is None:
+        return None
+    found, wanted = _references(other), _references(model)
+    shared = found.keys() & wanted.keys()
+    return other if shared and all(math.isclose(found[row], wanted[row], rel_tol=1e-3) for row in shared) else None
 
 
 def runs_of(name, runs):
     """(run, model) of the newest run's model of that name, and of the same model in others; empty without one."""
-    newest = next((model for model in runs[0]["models"] if model["name"] == name), None)
+    newest = named(runs[0], name)
     if newest is None:
         return []
     return [(runs[0], newest), *((run, same) for run in runs[1:] if (same := model_of(run, newest)))]
+
+
+def named(run, name):
+    """The model of that name in a run, or None."""
+    return next((model for model in run["models"] if model["name"] == name), None)
+
+
+def runs_of_other_weights(name, runs):
+    """(run, model) of the newest run for each arithmetic of prefill that was only measured with other weights of the model of that name,
+    from another training."""
+    same = runs_of(name, runs)
+    known = {run["arithmetic"].get("mica prefill") for run, _ in same}
+    for run in runs[1:] if same else ():
+        model, arithmetic = named(run, name), run["arithmetic"].get("mica prefill")
+        if model and arithmetic not in known:
+            known.add(arithmetic)
+            yield run, model
 
 
 #: The cells of a program, without and with `--rows int8`. It is used for both prefill and decode.
@@ -103,10 +119,10 @@ MEASURED = {"floats": "trained", "blocks": "smollm2"}
 
 
 def costs(kind, runs=None):
-    """The costs that `mica compile` quotes for a checkpoint of "floats" or "blocks": the worst of all arithmetics that were measured with
-    the newest run's model."""
+    """The costs that `mica compile` quotes for a checkpoint of "floats" or "blocks": the worst of all arithmetics, each measured with
+    the newest run's model if possible."""
     runs, result = runs or read(), {}
-    models = [model for _, model in runs_of(MEASURED[kind], runs)]
+    models = [model for _, model in (*runs_of(MEASURED[kind], runs), *runs_of_other_weights(MEASURED[kind], runs))]
     for name, (part, title, cells) in COSTS.items():
         figures = [row["cells"][cell]["kl"] for model in models for row in model[part] if title in (None, row["format"])
                    for cell in cells if row["cells"].get(cell)]
@@ -121,9 +137,10 @@ def source():
 
 def figures_of(name, format, rows, runs=None):
     """The divergence of a program from the model in f32 on that model: {"prefill": figures, "decode": figures} of a row of the page, with
-    "kl" and "same_top" (a share). `rows`: the type of prefill's activations; "" for programs without blocks. None if not measured."""
+    "kl" and "same_top" (a share). `rows`: the type of prefill's activations; "" for programs without blocks. None if not measured. The
+    newest run's model is preferred to other weights of that name."""
     runs, result = runs or read(), {}
-    for run, model in runs_of(name, runs):
+    for run, model in (*runs_of(name, runs), *runs_of_other_weights(name, runs)):
         row = next((row for part in ("rows", "own") for row in model[part] if row["format"] == format), None)
         if row is None:
             continue

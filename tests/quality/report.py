@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import chart  # noqa: E402
 import models as origins  # noqa: E402
 import precision_goals  # noqa: E402
-from published import model_of, runs_of, small  # noqa: E402
+from published import model_of, runs_of, runs_of_other_weights, small  # noqa: E402
 
 #: Cells of a row: title and, in the picture, color and whether the mark is filled. Rows of int8 are only in the tables.
 CELLS = {"mica prefill": ("Mica, prefill", "#0b62a4", True), "mica decode": ("Mica, decode", "#0b62a4", False),
@@ -41,7 +41,8 @@ def joined(runs):
 
 def joined_model(model, runs):
     title, note = origins.DESCRIPTIONS[model["name"]]
-    result = {**model, "title": title, "note": note, "missed": list(missed_goals(model["name"], runs))}
+    result = {**model, "title": title, "note": note, "missed": list(missed_goals(model["name"], runs)),
+              "other_weights": list(runs_of_other_weights(model["name"], runs))}
     for part in ("rows", "own", "caches"):
         result[part] = []
         # The programs whose caches are measured have no blocks.
@@ -198,6 +199,28 @@ def verdict(model):
                       "significant.", "", *lines])
 
 
+def short_cell(figures):
+    return f"{small(figures['kl'])} / {figures['same_top']:.1f} %" if figures else "-"
+
+
+def worst(rows, name):
+    """The largest divergence and the lowest same top of a cell in all rows."""
+    cells = [row["cells"][name] for row in rows if row["cells"].get(name)]
+    return {"kl": max(cell["kl"] for cell in cells), "same_top": min(cell["same_top"] for cell in cells)} if cells else None
+
+
+def other_weights(run, model):
+    """What a run measured with other weights of a model."""
+    cells = [name for name in CELLS if name.startswith("mica") and any(row["cells"].get(name) for row in model["rows"] + model["own"])]
+    rows = []
+    if model["rows"]:
+        rows.append([f"blocks preserved, worst of {len(model['rows'])} files", *(short_cell(worst(model["rows"], name)) for name in cells)])
+    rows += [[row["format"], *(short_cell(row["cells"].get(name)) for name in cells)] for row in model["own"] if is_own(row)]
+    return "\n\n".join([f"With other weights, from another training, {run['mica']} was measured on a processor where prefill is in "
+                        f"{run['arithmetic'].get('mica prefill', 'floats')}, with the references above. KL divergence / same top, of preserved blocks the largest and the lowest of all files:",
+                        table(["weights", *(title_of(key_of(name, run["arithmetic"])) for name in cells)], rows)])
+
+
 def unmeasured(model):
     """What a model's tables lack of llama.cpp, in a sentence; empty if nothing."""
     missing = []
@@ -229,6 +252,7 @@ def of_model(model):
     if model["caches"]:
         parts += ["Only the cache is quantized, everything else is f32. Reference: a cache in f32. KL divergence / same top / perplexity:",
                   comparison(model["caches"], cell, "cache")]
+    parts += [other_weights(*measured) for measured in model["other_weights"]]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -276,7 +300,8 @@ def other_conditions(runs):
             text += f" {method(run)}"
         if other:
             text += (f" It is left out for {' and '.join(origins.DESCRIPTIONS[name][0] for name in other)}: that run measured other "
-                     "weights, as training is only reproducible with the same version of torch and number of threads.")
+                     "weights, as training is only reproducible with the same version of torch, number of threads and processor. The sections of "
+                     "these models end with a summary of its figures.")
         if prefill_is_decode(run):
             text += (" In that run, prefill and decode have the same figures in all rows of all models, because the same kernels compute them: "
                      "the columns of decode are those of prefill on such processors as well, also where this column is left out.")
@@ -309,7 +334,8 @@ CHOICES = [
 CHOICE_ROWS = [*((f"{name}, {title}", "rows", name, prompt, "mica decode") for name in ("Q4_1", "Q4_K_M", "Q8_0")
                  for title, prompt in (("preserved", "mica prefill"), ("`--rows int8`", "mica int8 rows"))),
                *((name, "own", name, "mica prefill", "mica decode")
-                 for name in ("`--weights bf16`", "`--weights int8`", "`--weights int4`", "`--weights int4 --calibrate TEXT`")),
+                 for name in ("`--weights bf16`", "`--weights int8`", "`--weights int4`", "`--weights int4 --calibrate TEXT`",
+                              "`--weights int4 --imatrix FILE`")),
                *((name, "caches", name, "mica prefill", "mica decode") for name in ("`--kv bf16`", "`--kv int8`"))]
 
 
@@ -341,16 +367,34 @@ def choice_cells(model, part, name, prompt, decode):
 BASELINE = CHOICE_ROWS[0][0]
 
 
-def speed_cells(speeds, model, title, part, name, prompt, decode):
-    """The speeds of a choice in decode and prefill, relative to the baseline. A speed is that of the program in the row, so it is left out if
-    that has another divergence in the newest run."""
-    row, measured, baseline = row_of(model, part, name), speeds["choices"].get(title), speeds["choices"].get(BASELINE, {})
-    for test, role in (("decode", decode), ("prefill", prompt)):
-        cell = next(iter(cells_of(row, role).values()), None) if row and measured else None
-        if cell and test in measured and test in baseline and small(cell["kl"]) == small(measured["kl"][test]):
+def speed_cells(speeds, title):
+    """Divergence and speed of a choice in decode and in prefill, of the same program; speeds are relative to the baseline."""
+    measured, baseline = speeds["choices"][title], speeds["choices"].get(BASELINE, {})
+    for test in ("decode", "prefill"):
+        if test in measured and test in baseline:
+            yield small(measured["kl"][test])
             yield f"{measured[test]['median'] / baseline[test]['median']:.2f}"
         else:
-            yield "-"
+            yield from ("-", "-")
+
+
+def arithmetic_of(speeds, runs):
+    """The activations of prefill in the programs whose speeds were measured: those of the run with the same divergence. None if there is no
+    such run."""
+    _, part, name, cell, _ = CHOICE_ROWS[0]
+    measured = speeds["choices"].get(BASELINE, {}).get("kl", {}).get("prefill")
+    for run, model in runs_of(speeds["model"], runs):
+        row = row_of(model, part, name)
+        if measured and row and row["cells"].get(cell) and small(row["cells"][cell]["kl"]) == small(measured):
+            return run["arithmetic"].get(cell)
+    return None
+
+
+def speed_table(speeds, runs):
+    """The speeds of the choices."""
+    rows = [[title, *speed_cells(speeds, title)] for title, *_ in CHOICE_ROWS if title in speeds["choices"]]
+    return [speed_conditions(speeds, arithmetic_of(speeds, runs)), "",
+            table(["choice", "KL, decode", "speed of decode", "KL, prefill", "speed of prefill"], rows), ""]
 
 
 def spread(speeds):
@@ -358,18 +402,18 @@ def spread(speeds):
     return max(figures["max"] / figures["min"] for choice in speeds["choices"].values() for test, figures in choice.items() if test != "kl")
 
 
-def speed_conditions(speeds, model, arithmetic):
+def speed_conditions(speeds, arithmetic):
     """How the speeds were measured, and on what."""
     machine, load = speeds["machine"], speeds["load"]
     rows = f", with {arithmetic} activations unless `--rows int8` is given" if arithmetic else ""
-    return (f"Speeds of the same programs of {model['title']}, relative to that of {BASELINE}: decode of {speeds['gen']} tokens, and prefill of "
+    return (f"Speeds of programs of {origins.DESCRIPTIONS[speeds['model']][0]}, relative to that of {BASELINE}, with the KL divergence of the same "
+            f"programs on the same processor: decode of {speeds['gen']} tokens, and prefill of "
             f"{speeds['prompt']} tokens{rows}. Ratios of medians of {speeds['rounds']} alternating rounds: "
             f"`{speeds['command']}` at commit {speeds['commit']}, {machine['cpu']} ({machine['processors']} processors), "
             f"{speeds['threads']} threads; other processes used {load['others']:.2f} processors, steal time {load['stolen']:.2f} "
             f"processors. The speed of a program differed by up to a factor of {spread(speeds):.1f} between rounds, so small differences "
             "between ratios mean nothing; [benchmarks.md](benchmarks.md) has speeds in tokens/s, and more precise ratios for `--rows int8`. "
-            "A speed is missing if it was not measured for the program whose KL divergence is in the row; `--rows int8` does not change "
-            "decode, and the weights of the programs for `--kv` are f32.")
+            "`--rows int8` does not change decode.")
 
 
 def choice_references(models):
@@ -381,21 +425,17 @@ def choice_references(models):
     return text + "."
 
 
-def choices(models, speeds=None, arithmetic=None):
-    """The loss and the speed of each choice on each model, as a table. `arithmetic`: that of prefill in the newest run."""
-    of_speeds = next((model for model in models if speeds and model["name"] == speeds["model"]), None)
+def choices(models):
+    """The loss of each choice on each model, as a table."""
     rows = []
     for title, *where in CHOICE_ROWS:
         cells = [choice_cells(model, *where) for model in models]
         if any(cells):
-            rows.append([title, *(text for cell in cells for text in cell or ("-", "-")),
-                         *(speed_cells(speeds, of_speeds, title, *where) if of_speeds else ())])
+            rows.append([title, *(text for cell in cells for text in cell or ("-", "-"))])
     head = ["choice", *(text for model in models for text in ("bits per weight", f"KL, prefill / decode: {model['title']}"))]
     notes = [choice_references(models) + " Where prefill was measured in several arithmetics with different results, each is named. `mica "
-             "compile` quotes the largest of these and of decode, and for preserved blocks with `--rows int8` the largest of all formats.", ""]
-    if of_speeds:
-        head += [f"speed of {test}: {of_speeds['title']}" for test in ("decode", "prefill")]
-        notes += [speed_conditions(speeds, of_speeds, arithmetic), ""]
+             "compile` quotes the largest of these, of decode and, for arithmetics that were only measured with other weights of a model, of those "
+             "(at the end of its section). For preserved blocks with `--rows int8` it quotes the largest of all formats.", ""]
     return [*CHOICES, table(head, rows), "", *notes]
 
 
@@ -418,7 +458,7 @@ def page(runs, speeds=None):
              "![KL divergence over bits per weight](quality.svg)", "",
              "The lines connect the Pareto-optimal formats of llama.cpp without importance matrix: no smaller one is as precise. Red lines "
              "are computed by llama.cpp, blue ones by Mica, solid in prefill and dashed in decode. The panel of a model that is published as a block-quantized file shows that file as well.", "",
-             *choices([model for model in models if model["name"] != "outlier"], speeds, runs[0]["arithmetic"].get("mica prefill")),
+             *choices([model for model in models if model["name"] != "outlier"]), *(speed_table(speeds, runs) if speeds else ()),
              "## Goals", "", "The reference is that of the tables, whose sections name the goals that they miss. "
              "[benchmarks.md](benchmarks.md) has the goals for speeds.", "", precision_goals.table(), ""]
     if runs[0]["failed"]:

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Measures the speeds of the choices in docs/quality.md on SmolLM2, of the programs whose precision measure.py has measured, and writes
-docs/speeds.json and, from it, the columns of the page.
+docs/speeds.json and, from it, a table of the page.
 
     speeds.py WORK --mica MICA --llama BIN [--rounds 5] [--docs DIR]
 
@@ -35,7 +35,7 @@ def inputs(bench, model, part, name):
     """(file, options of `mica compile`) of a row of measure.py's tables."""
     if part == "rows":
         return bench.file_of(model, name), []
-    return model.checkpoint or model.gguf, [bench.rest if word == "TEXT" else word for word in name.strip("`").split()]
+    return model.checkpoint or model.gguf, bench.given(model, name.strip("`").split())
 
 
 class Choice:
@@ -105,7 +105,7 @@ def main(argv):
         model = models.MODELS[MODEL](bench.args.work)
         # The programs whose caches are measured have f32 weights.
         choices = [Choice(bench, model, *row) for row in report.CHOICE_ROWS if row[1] != "caches"
-                   if (bench.mica.rows or "mica int8 rows" not in row) and (bench.mica.calibrates or "--calibrate" not in row[0])]
+                   if (bench.mica.rows or "mica int8 rows" not in row) and bench.has_options(row[0].strip("`").split())]
     except (models.Missing, engines.Failed, runs.Failed) as error:
         sys.exit(str(error))
     begun = load.Load()

@@ -8,11 +8,12 @@ import statistics
 import sys
 import textwrap
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2] / "tests/tools")]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "tests/tools"), str(ROOT / "tests/quality")]
 import chart  # noqa: E402
 import cost_model  # noqa: E402
+import published  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 #: Files of the output of tests/bench/ranks.py; several have different parts of it. Without any, the page has only the model.
 MEASURED = sorted((ROOT / "tests/bench").glob("ranks*.json"))
 #: The same with latencies that are added to the link.
@@ -155,17 +156,29 @@ def ratio_cells(each):
     return [spread(each["tokens_per_s"], number), spread(each["ratio"], decimals), goal_cell(each, ratio_verdict)]
 
 
+def divergence(weights, role="decode"):
+    """The KL divergence of programs with these weights. Those that were measured are for processors with AVX2, whose prefill is in int16."""
+    return published.small(published.figures_of("trained", f"`--weights {weights}`", "int16" if weights != "bf16" else "")[role]["kl"])
+
+
+def divergences():
+    formats = [form.name for form in cost_model.FORMATS]
+    return ("Several ranks compute the same numbers as one process, so the KL divergence of a format is that of one process. It is quoted from "
+            f"[quality.md](quality.md), of the small Llama trained in f32: {', '.join(f'{name} {divergence(name)}' for name in formats)}.")
+
+
 def decode_rows(result):
     for each, one, layers in decode_speeds(result):
         measured = cost_model.predicted_ratio(one, measured_time(layers[each["link"]])) if each["link"] in layers else None
-        yield [each["weights"], LINES[each["link"]], *ratio_cells(each), decimals(measured), decimals(model_ratio(each, one))]
+        yield [each["weights"], divergence(each["weights"]), LINES[each["link"]], *ratio_cells(each), decimals(measured), decimals(model_ratio(each, one))]
 
 
 def other_rows(result):
     """Prompts, and decoding with the other implementation."""
     for each in result["speeds"]:
         if each["mpi"] and each["ratio"] and (each["test"] == "prefill" or each["mpi"] != first_mpi(result)):
-            yield [each["weights"], "512 tokens" if each["test"] == "prefill" else "decode", LINES[each["link"]], each["mpi"], *ratio_cells(each)]
+            role = "prefill" if each["test"] == "prefill" else "decode"
+            yield [each["weights"], divergence(each["weights"], role), "512 tokens" if role == "prefill" else "decode", LINES[each["link"]], each["mpi"], *ratio_cells(each)]
 
 
 def measured_points(result):
@@ -311,9 +324,9 @@ def check_latency(result):
         link, _, latency = each["link"].partition(" +")
         if link in layers:
             layer = layers[link] + 4 * float(latency.removesuffix("us") or 0)
-            rows.append([each["weights"], latency.removesuffix("us") or "0", *ratio_cells(each)[:2],
+            rows.append([each["weights"], divergence(each["weights"]), latency.removesuffix("us") or "0", *ratio_cells(each)[:2],
                          decimals(cost_model.predicted_ratio(one, measured_time(layer)))])
-    return [paragraph(words), "", table(["weights", "latency, us", "tokens/s", "ratio", "expected"], rows), ""]
+    return [paragraph(words), "", table(["weights", "KL", "latency, us", "tokens/s", "ratio", "expected"], rows), ""]
 
 
 def check(result):
@@ -321,13 +334,14 @@ def check(result):
     if result["speeds"]:
         words = ("Decoding with two ranks of one thread, relative to one process with two threads on the same processors; the goal; and what is "
                  "expected if the exchanges take the measured time, and the time of the model. The tokens per second of one process differ by up "
-                 f"to {100 * noise(result):.0f} % between rounds: smaller differences are noise.")
+                 f"to {100 * noise(result):.0f} % between rounds: smaller differences are noise. The weights are random, so the KL divergence "
+                 "is that of the small Llama, in the same format and arithmetic.")
         others = [*other_rows(result)]
         lines += [paragraph(words), "",
-                  table(["weights", "link", "tokens/s", "ratio", "goal, at least", "by measured exchanges", "by the model"], decode_rows(result)), "",
-                  "The same for a prompt" + ", and for other implementations of MPI" * any(each[3] != first_mpi(result) for each in others)
+                  table(["weights", "KL", "link", "tokens/s", "ratio", "goal, at least", "by measured exchanges", "by the model"], decode_rows(result)), "",
+                  "The same for a prompt" + ", and for other implementations of MPI" * any(each[4] != first_mpi(result) for each in others)
                   + ":", "",
-                  table(["weights", "test", "link", "MPI", "tokens/s", "ratio", "goal, at least"], others), ""]
+                  table(["weights", "KL", "test", "link", "MPI", "tokens/s", "ratio", "goal, at least"], others), ""]
     return lines + exchange_passage(result) + memory_passage(result) + goals_passage(result)
 
 
@@ -341,6 +355,7 @@ def passage(result, delayed=None):
              "", paragraph("Exchanges per token between four ranks, as number and KiB, and their time in milliseconds with gathers / with "
                            "reductions:"), "",
              table(["model", "weights", "gathers", "reductions", *(link.name for link in cost_model.LINKS)], exchange_rows()), "",
+             paragraph(divergences()), "",
              paragraph("Tokens per second of a single sequence; `-`: the number of heads is not a multiple of the number of ranks, or a part of "
                        "the model does not fit into the memory of a rank:"), "",
              table(["model", "weights", "link", *(f"{ranks} rank{'s' * (ranks > 1)}" for ranks in cost_model.RANKS)], speed_rows()), "",

@@ -5,9 +5,13 @@ import json
 import pathlib
 import re
 import statistics
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "quality"))
+import published  # noqa: E402
 
 PEER = "llama-server"
-HEAD = f"| program, peer | work | Mica | {PEER} | ratio | goal |\n|---|---|---|---|---|---|"
+HEAD = f"| program, peer | KL, decode | work | Mica | {PEER} | ratio | goal |\n|---|---|---|---|---|---|---|"
 #: A share of a processor that other processes used; below, it is not mentioned.
 OTHERS = 0.03
 
@@ -121,12 +125,18 @@ def lines_of(rounds, weights):
     return lines
 
 
-def formatted(line, program):
+def divergence(weights):
+    """The KL divergence of such weights in decode, on the small Llama: those of the programs that are served are random."""
+    figures = published.figures_of("trained", f"`--weights {weights}`", "") or published.figures_of("trained", weights.upper(), "")
+    return published.small(figures["decode"]["kl"]) if figures else "-"
+
+
+def formatted(line, program, kl):
     figure = FIGURES[line["work"]][line["figure"]]
     shown = lambda value: "-" if value is None else f"{value:{figure.form}}"
     ratio = f"{line['ratio']:.2f}x" if figure.has_ratio and line["ratio"] is not None else ""
     goal = f"{line['goal']}: {line['verdict']}" if line["goal"] and line["verdict"] else line["goal"] or ""
-    return re.sub(" +", " ", f"| {program} | {line['text']} | {shown(line['mica'])} | {shown(line['peer'])} | {ratio} | {goal} |")
+    return re.sub(" +", " ", f"| {program} | {kl} | {line['text']} | {shown(line['mica'])} | {shown(line['peer'])} | {ratio} | {goal} |")
 
 
 def counted(number, noun):
@@ -161,7 +171,8 @@ def table_of(paths):
         cell = f"{program}; commit {commit}; {runs}{counted(len(group['rounds']['Mica']), 'round')}"
         if group["others"] > OTHERS:
             cell += f"; other processes used {group['others']:.2f} processors"
+        kl = divergence(group["weights"])
         for line in lines_of({work: group["rounds"]}, group["weights"]):
-            text.append(formatted(line, cell))
-            cell = ""
+            text.append(formatted(line, cell, kl))
+            cell = kl = ""
     return "\n".join(text)

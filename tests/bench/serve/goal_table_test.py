@@ -11,6 +11,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import goal_table  # noqa: E402
+import published  # noqa: E402
 
 PAGE = HERE.parents[2] / "docs/benchmarks.md"
 PEER = goal_table.PEER
@@ -39,11 +40,18 @@ class Table(unittest.TestCase):
 
     def test_verdicts(self):
         rows = self.table(("tiny-int8-abc", {"streams": {"Mica": [streams(10, 33.4)], PEER: [streams(10, 20)]}}, {}, 0.01))
-        self.assertEqual(rows, [["tiny int8, Q8_0; commit abc; 1 round", "1 stream, tokens/s", "10.0", "10.0", "1.00x", ""],
-                                ["", "8 streams, tokens/s", "33.4", "20.0", "1.67x", ">= 1.5x: reached (1 round)"],
-                                ["", "8 streams, speedup over one", "3.34", "2.00", "", ">= 4: missed: 3.34 (1 round)"]])
+        self.assertEqual(rows, [["tiny int8, Q8_0; commit abc; 1 round", goal_table.divergence("int8"), "1 stream, tokens/s", "10.0", "10.0", "1.00x", ""],
+                                ["", "", "8 streams, tokens/s", "33.4", "20.0", "1.67x", ">= 1.5x: reached (1 round)"],
+                                ["", "", "8 streams, speedup over one", "3.34", "2.00", "", ">= 4: missed: 3.34 (1 round)"]])
         rows = self.table(("tiny-int4-abc", {"batch": {"Mica": [{"time over --batch": 1.0, "time over --batch, streamed": 1.05}]}}, {"weights": "int4"}, 0))
         self.assertEqual([row[-1] for row in rows], ["<= 1.03: reached (1 round)", "<= 1.03: missed: 1.05 (1 round)"])
+
+    def test_divergences_are_of_the_weights(self):
+        model = published.named(published.read()[0], "trained")
+        kls = {row["format"]: published.small(row["cells"]["mica decode"]["kl"]) for row in model["own"] + model["rows"]}
+        for weights, format in (("int8", "`--weights int8`"), ("int4", "`--weights int4`"), ("q4_1", "Q4_1"), ("f32", "")):
+            rows = self.table((f"tiny-{weights}-abc", {"turn": {"Mica": [{"computed": 1, "second turn, s": 2}]}}, {"weights": weights}, 0))
+            self.assertEqual([row[1] for row in rows], [kls.get(format, "-"), ""])
 
     def test_runs_of_a_commit_are_merged(self):
         """Ratios are medians of the rounds' ratios; a verdict is of the figure, not of what is printed."""
@@ -52,13 +60,13 @@ class Table(unittest.TestCase):
                           ("tiny-bf16-abc-2", rounds((29.98, 20)), {"mica": "abc+changes"}, 0.104),
                           ("tiny-bf16-def", rounds((29.98, 20)), {"mica": "def"}, 0))
         self.assertEqual(rows[0][0], "tiny bf16, Q8_0; commit abc+changes; 2 runs, 3 rounds; other processes used 0.10 processors")
-        self.assertEqual(rows[1][2:], ["30.0", "20.0", "1.50x", ">= 1.5x: reached (1.50 to 2.00)"])
+        self.assertEqual(rows[1][3:], ["30.0", "20.0", "1.50x", ">= 1.5x: reached (1.50 to 2.00)"])
         self.assertEqual((rows[3][0], rows[4][-1]), ("tiny bf16, Q8_0; commit def; 1 round", ">= 1.5x: missed: 1.50 (1 round)"))
 
     def test_a_loop_has_several_requests_per_client(self):
         def verdicts(**more):
             rows = self.table(("tiny-int8-abc", {"loop": {"Mica": [loop(30, **more)], PEER: [loop(10, **more)]}}, {}, 0))
-            return [row[-1] for row in rows[:2]], rows[0][1]
+            return [row[-1] for row in rows[:2]], rows[0][2]
         few = "not measured: 1.1 requests per client"
         sizes = {"clients": 4, "scale": 4, "shortest prompt": 8, "longest prompt": 512, "shortest answer": 4, "longest answer": 64}
         self.assertEqual(verdicts(**{"requests per client": 1.1}, **sizes),

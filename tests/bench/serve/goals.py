@@ -299,7 +299,7 @@ def main():
     lines = goal_table.lines_of(samples, weights_of(options.program))
     print(goal_table.HEAD)
     for line in lines:
-        print(goal_table.formatted(line, pathlib.Path(options.program).name))
+        print(goal_table.formatted(line, pathlib.Path(options.program).name, goal_table.divergence(weights_of(options.program))))
     for name, each in loads.items():
         print(f"\n{name}: {each['seconds']:.0f} s, processors used by others {each['others']:.2f}, withheld by the hypervisor {each['stolen']:.2f}",
               file=sys.stderr)
