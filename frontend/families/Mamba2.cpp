@@ -39,18 +39,21 @@ llvm::Expected<const Family *> chooseMamba2(const FamilyEvidence &) {
   };
   static constexpr FixedKey fixed[] = {
       {"hidden_act", R"(["silu", "swish"])"},
-      {"norm_before_gate", "[false]"},
       {"rms_norm", "[true]"},
       timeStepLimit,
   };
   static constexpr IgnoredKeyRow ignoredKeys[] = {
       {"chunk_size", "does not change results"},
+      {"intermediate_size", "is overridden by expand"},
+      {"norm_before_gate", "is not read: the gate always comes before the norm"},
       {"rescale_prenorm_residual", "only affects training"},
       {"residual_in_fp32", "residuals are always f32"},
       {"time_step_floor", "only affects training"},
+      {"time_step_init_scheme", "only affects training"},
       {"time_step_max", "only affects training"},
       {"time_step_min", "only affects training"},
       {"time_step_rank", "is overridden by num_heads"},
+      {"time_step_scale", "only affects training"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own};
   static const Family family = {

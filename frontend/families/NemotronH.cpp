@@ -92,6 +92,7 @@ llvm::Expected<const Family *> chooseNemotronH(const FamilyEvidence &) {
       {"moe_shared_expert_overlap", "does not change results"},
       {"mtp_hybrid_override_pattern", reasons::laterTokens},
       {"mtp_layers_block_type", reasons::laterTokens},
+      {"norm_eps", "is overridden by layer_norm_epsilon"},
       {"num_logits_to_keep", "selects outputs of Python code"},
       {"num_nextn_predict_layers", reasons::laterTokens},
       {"partial_rotary_factor", "is not read: attention has no positions"},
