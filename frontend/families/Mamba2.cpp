@@ -9,19 +9,7 @@ using H = Hyperparameters;
 // token.
 llvm::Expected<const Family *> chooseMamba2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Mamba2ForCausalLM"};
-  static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
-    names.embedding = "backbone.embeddings";
-    names.layers = "backbone.layers";
-    names.finalNorm = "backbone.norm_f";
-    names.attentionNorm = "norm";
-    names.conv = "mixer.conv1d";
-    names.mambaIn = "mixer.in_proj";
-    names.mambaNorm = "mixer.norm";
-    names.mambaOut = "mixer.out_proj";
-    names.dtBias = "mixer.dt_bias";
-    names.aLog = "mixer.A_log";
-    names.skip = "mixer.D";
-  });
+  static constexpr NamingTable names = changed(transformersNames, nameBackbone);
   static constexpr KeyRule own[] = {
       {"hidden_size", &H::hidden, ranges::width, int64_t(4096)},
       {"num_hidden_layers", &H::layers, ranges::layers, int64_t(64)},
