@@ -28,8 +28,10 @@ llvm::Expected<const Family *> chooseFalconH1(const FamilyEvidence &) {
       optionalKey("ssm_multipliers", &H::mambaMultipliers),
       optionalKey("mlp_multipliers", &H::mlpMultipliers),
   };
-  static constexpr FixedKey fixed[] = {
-      {"hidden_act", R"(["silu", "swish"])"}, {"mamba_use_mlp", "[true]"}, timeStepLimit};
+  static constexpr FixedKey fixed[] = {{"attn_layer_indices", "[null]"}, // all layers have both
+                                       {"hidden_act", R"(["silu", "swish"])"},
+                                       {"mamba_use_mlp", "[true]"},
+                                       timeStepLimit};
   static constexpr IgnoredKeyRow ignoredKeys[] = {
       {"mamba_chunk_size", "does not change results"},
       {"mlp_expansion_factor", "is overridden by intermediate_size"},
