@@ -193,6 +193,13 @@ class CompareTest(unittest.TestCase):
         self.assertRegex(speeds, r"### granite-4\.0-h-micro-int4\n\n.*\n.*\n\| decode 32 \|")
         self.assertIn("| qwen3.5-4b-mtp-int4 | 1.90 | 2.97 | 3.81 |", others)
 
+    def test_rejected_drafts_must_not_be_recomputed(self):
+        def judged(drafted, accepted, recomputed):
+            return hybrids.rejects_without_cost({"drafted": drafted, "accepted": accepted, "recomputed": recomputed})
+        self.assertTrue(judged(11, 3, 0))
+        self.assertFalse(judged(11, 3, 1), "recomputed")
+        self.assertFalse(judged(11, 11, 0), "nothing was rejected")
+
     def test_one_table_says_what_failed(self):
         config = self.folder / "config.json"
         config.write_text(json.dumps({
