@@ -36,6 +36,10 @@ llvm::Expected<const Family *> chooseFalconH1(const FamilyEvidence &) {
       {"mamba_chunk_size", "does not change results"},
       {"mlp_expansion_factor", "is overridden by intermediate_size"},
       {"num_logits_to_keep", "selects outputs of Python code"},
+      {"time_step_floor", "only affects training"},
+      {"time_step_max", "only affects training"},
+      {"time_step_min", "only affects training"},
+      {"time_step_rank", "is overridden by mamba_n_heads"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, mambaKeys, commonKeys()};
   static const Family family = {

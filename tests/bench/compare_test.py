@@ -188,10 +188,18 @@ class CompareTest(unittest.TestCase):
 
     def test_committed_measurements_of_hybrids_can_be_printed(self):
         folder = pathlib.Path(__file__).parent
-        speeds, others = (hybrids.markdown(json.loads((folder / name).read_text(encoding="utf-8")))
-                          for name in ("hybrids.json", "hybrids-depth.json"))
+        speeds, others, rewinds = (hybrids.markdown(json.loads((folder / name).read_text(encoding="utf-8")))
+                                   for name in ("hybrids.json", "hybrids-depth.json", "hybrids-rewind.json"))
         self.assertRegex(speeds, r"### granite-4\.0-h-micro-int4\n\n.*\n.*\n\| decode 32 \|")
         self.assertIn("| qwen3.5-4b-mtp-int4 | 1.90 | 2.97 | 3.81 |", others)
+        self.assertIn("| qwen3.5-4b, 32768 tokens | 11, 0, 0, 255 | 1, 224, 224, 480 | 31 | 0; <= 512: reached |", rewinds)
+
+    def test_rejected_drafts_must_not_be_recomputed(self):
+        def judged(drafted, accepted, recomputed):
+            return hybrids.rejects_without_cost({"drafted": drafted, "accepted": accepted, "recomputed": recomputed})
+        self.assertTrue(judged(11, 3, 0))
+        self.assertFalse(judged(11, 3, 1), "recomputed")
+        self.assertFalse(judged(11, 11, 0), "nothing was rejected")
 
     def test_one_table_says_what_failed(self):
         config = self.folder / "config.json"
