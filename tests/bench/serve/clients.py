@@ -172,11 +172,14 @@ class Client:
             prompt = [self.random.randrange(self.options.vocabulary) for _ in range(self.options.long)]
             await self.stream(self.body(prompt=prompt, max_tokens=1), [])
 
-    async def huge(self, end, statuses):
-        path = self.options.huge_path
-        body = json.dumps({"content" if path == "/tokenize" else "prompt": "a b " * 3750000}).encode()
+    async def huge(self, request, end, statuses):
         while time.monotonic() < end:
-            status, _ = await self.reply(body, path)
+            reader, writer = await self.connect()
+            for begin in range(0, len(request), 1 << 18):  # other clients proceed in between
+                writer.write(request[begin:begin + (1 << 18)])
+                await writer.drain()
+            status = int((await self.rest(reader)).split(maxsplit=2)[1])
+            writer.close()
             statuses[status] = statuses.get(status, 0) + 1
 
     # Misbehavior.
@@ -311,6 +314,8 @@ def resident(pid):
 async def main():
     options = arguments()
     clients = [Client(options, number) for number in range(options.clients)]
+    field = "content" if options.huge_path == "/tokenize" else "prompt"
+    huge = Client.post(json.dumps({field: "a b " * 3750000}).encode(), path=options.huge_path) if options.huge else b""
     start = time.monotonic()
     end = start + options.seconds
     if options.garbage:
@@ -331,7 +336,7 @@ async def main():
         if options.long:
             tasks.append(Client(options, "long").long(end))
         statuses = {}
-        tasks += [Client(options, f"huge {number}").huge(end, statuses) for number in range(options.huge)]
+        tasks += [Client(options, f"huge {number}").huge(huge, end, statuses) for number in range(options.huge)]
         notes, half = {}, start + options.seconds / 2
         if options.idle:
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
