@@ -223,7 +223,7 @@ TWO_LAYERS = {"num_hidden_layers": 2, "layer_types": ["linear_attention", "full_
 
 def published_qwen3_5(config):
     """With the keys that published files have and transformers does not read."""
-    return config | {"attn_output_gate": True, "full_attention_interval": 4, "mamba_ssm_dtype": "float32",
+    return config | {"attn_output_gate": True, "full_attention_interval": 2, "mamba_ssm_dtype": "float32",
                      "mlp_only_layers": [], "mtp_num_hidden_layers": 1, "mtp_use_dedicated_embeddings": False}
 
 
