@@ -3,6 +3,7 @@
 #include "ir/Quantize/BlockFormats.h"
 
 #include "ir/Quantize/HalfFloat.h"
+#include "ir/Quantize/ScaleRange.h"
 
 #include <algorithm>
 #include <bit>
@@ -332,7 +333,7 @@ void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *bloc
     *at++ = static_cast<uint8_t>(parts.offsets[i]);
 }
 
-bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts) {
+ScaleRange scaleRangeOf(const BlockFormat &format, const BlockParts &parts) {
   // The magnitudes of sub-scales, and of levels that are not from a table, are at most 128.
   float reach = 128;
   if (format.levels)
@@ -341,10 +342,19 @@ bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts) {
     }));
   if (format.hasSubScales())
     reach *= 128;
+  // The code of NaN, for which scaleOf returns a number.
   if (format.scaleType == ScaleType::E8M0Half && parts.scale == 0xff)
-    return false;
-  float scale = scaleOf(format, parts.scale), offset = scaleOf(format, parts.offset);
-  return std::isfinite(scale * reach) && (!format.hasOffsets() || std::isfinite(offset * reach));
+    return ScaleRange::NotFinite;
+  float scale = scaleOf(format, parts.scale),
+        offset = format.hasOffsets() ? scaleOf(format, parts.offset) : 0;
+  if (!std::isfinite(scale) || !std::isfinite(offset))
+    return ScaleRange::NotFinite;
+  return std::isfinite(scale * reach) && std::isfinite(offset * reach) ? ScaleRange::Finite
+                                                                       : ScaleRange::Overflow;
+}
+
+bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts) {
+  return scaleRangeOf(format, parts) == ScaleRange::Finite;
 }
 
 float scaleOf(const BlockFormat &format, uint16_t bits) {
