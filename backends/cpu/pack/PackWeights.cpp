@@ -55,7 +55,7 @@ static std::optional<NotFinite> findNotFinite(const SourceTensor &tensor, Weight
   for (int64_t i = 0; i < count; i += step) {
     int64_t size = std::min(step, count - i);
     NotFinite found = {i};
-    if (tensor.blocks && !tensor.blocks.join) {
+    if (tensor.blocks && tensor.scales.empty()) {
       BlockParts parts = {};
       splitBlock(*tensor.blocks.format, tensor.bytes.data() + stored.bytesOf(i), parts);
       found.scales = scaleRangeOf(*tensor.blocks.format, parts);
