@@ -206,13 +206,25 @@ llvm::Expected<Hyperparameters> readKeys(const KeySource &source, const KeyTable
   return KeyReader(source, tables).read(ignored);
 }
 
-std::optional<std::string> KeyNames::keyOf(Slot slot) const {
+std::optional<std::string>
+KeyNames::findKey(Slot slot, llvm::function_ref<bool(llvm::StringRef)> isSought) const {
   for (const KeyTable &table : {tables.own, tables.common})
     for (llvm::ArrayRef<KeyRule> list : table.keys)
       for (const KeyRule &rule : list)
-        if (rule.slot == slot)
+        if (rule.slot == slot && isSought(rule.name))
           return source.named(rule.name);
   return std::nullopt;
+}
+
+std::optional<std::string> KeyNames::keyOf(Slot slot) const {
+  return findKey(slot, [](llvm::StringRef) { return true; });
+}
+
+std::optional<std::string> KeyNames::presentKeyOf(Slot slot) const {
+  return findKey(slot, [&](llvm::StringRef key) {
+    const llvm::json::Value *value = source.find(key);
+    return value && value->kind() != llvm::json::Value::Null;
+  });
 }
 
 std::string KeyNames::hintToCorrect(std::initializer_list<Slot> slots) const {

@@ -5,6 +5,8 @@
 #include "frontend/families/Family.h"
 #include "frontend/families/KeySource.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 namespace mica {
 
 /// Known keys: those that are read, those with required values, those that are ignored.
@@ -36,10 +38,15 @@ public:
   llvm::StringRef path() const { return source.path(); }
   /// The key of `slot`, whether or not the file has it; nothing if the tables have none.
   std::optional<std::string> keyOf(Slot slot) const;
+  /// The key of `slot` that the file has with a value other than null.
+  std::optional<std::string> presentKeyOf(Slot slot) const;
   /// The hint to correct the keys of some slots: `correct "n_group" or "topk_group"`.
   std::string hintToCorrect(std::initializer_list<Slot> slots) const;
 
 private:
+  std::optional<std::string> findKey(Slot slot,
+                                     llvm::function_ref<bool(llvm::StringRef)> isSought) const;
+
   const KeySource &source;
   const KeyTables &tables;
 };

@@ -37,22 +37,20 @@ llvm::Error LayerTypeReader::readPattern() {
     return llvm::Error::success();
   constexpr std::pair<char, llvm::StringLiteral> letters[] = {
       {'M', "mamba"}, {'*', "attention"}, {'-', denseType}, {'E', sparseType}};
-  auto nameOf = [&](auto slot) { return inQuotes(names.keyOf(slot).value_or("")); };
   std::string list = nameOf(&Hyperparameters::layerTypes),
               pattern = nameOf(&Hyperparameters::layerPattern);
   if (!h.layerTypes && !h.layerPattern)
     return wrong("has neither " + list + " nor " + pattern, "add one");
-  if (!h.layerTypes) {
-    for (char letter : *h.layerPattern) {
-      const auto *found = llvm::find_if(letters, [&](auto row) { return row.first == letter; });
-      if (found == std::end(letters))
-        return wrong("has " + inQuotes(llvm::StringRef(&letter, 1)) + " in " + pattern +
-                         ", but only M, *, - and E are supported",
-                     hints::otherModel);
-      patternTypes.push_back(found->second);
-    }
-    h.layerTypes = &patternTypes;
+  for (char letter : h.layerPattern.value_or("")) {
+    const auto *found = llvm::find_if(letters, [&](auto row) { return row.first == letter; });
+    if (found == std::end(letters))
+      return wrong("has " + inQuotes(llvm::StringRef(&letter, 1)) + " in " + pattern +
+                       ", but only M, *, - and E are supported",
+                   hints::otherModel);
+    patternTypes.push_back(found->second);
   }
+  if (!h.layerTypes)
+    h.layerTypes = &patternTypes;
   auto count = static_cast<int64_t>(h.layerTypes->size());
   if (count == 0 || double(count) > ranges::layers.max)
     return wrong("has " + llvm::Twine(count) + " layers");
@@ -60,10 +58,11 @@ llvm::Error LayerTypeReader::readPattern() {
   return llvm::Error::success();
 }
 
+/// A name of a layer type, and the mixer of such layers.
+using Row = std::pair<llvm::StringLiteral, Mixer>;
+
 /// The names of layer types in transformers 5 and older versions.
-static llvm::ArrayRef<std::pair<llvm::StringLiteral, Mixer>> layerTypesOf(Mixer otherMixer,
-                                                                          bool isOneBlock) {
-  using Row = std::pair<llvm::StringLiteral, Mixer>;
+static llvm::ArrayRef<Row> layerTypesOf(Mixer otherMixer, bool isOneBlock) {
   static constexpr Row full[] = {{"full_attention", Mixer::Attention}};
   static constexpr Row conv[] = {{"full_attention", Mixer::Attention}, {"conv", Mixer::ShortConv}};
   static constexpr Row mamba[] = {{"full_attention", Mixer::Attention},
@@ -95,14 +94,57 @@ static llvm::ArrayRef<std::pair<llvm::StringLiteral, Mixer>> layerTypesOf(Mixer 
 }
 
 /// For messages: "A is", "A and B are", "A, B and C are".
-static std::string listOf(llvm::ArrayRef<std::pair<llvm::StringLiteral, Mixer>> rows,
-                          bool hasWindow) {
+static std::string listOf(llvm::ArrayRef<Row> rows, bool hasWindow) {
   llvm::SmallVector<llvm::StringRef> names;
   for (const auto &[name, mixer] : rows)
     names.push_back(name);
   if (hasWindow)
     names.push_back("sliding_attention");
   return joinWithAnd(names) + (names.size() == 1 ? " is" : " are");
+}
+
+/// The row of a type; null if it is unknown.
+static const Row *findType(llvm::ArrayRef<Row> rows, const llvm::json::Value &type) {
+  const auto *row =
+      llvm::find_if(rows, [&](const Row &row) { return type == llvm::json::Value(row.first); });
+  return row == rows.end() ? nullptr : row;
+}
+
+/// Several names may mean the same type.
+static bool areSame(const Row &first, const Row &second) {
+  return first.second == second.second &&
+         (first.second != Mixer::None || first.first == second.first);
+}
+
+llvm::Error LayerTypeReader::contradiction(size_t layer, Slot other) const {
+  return wrong("has the layer type " + shown((*h.layerTypes)[layer]) + " for layer " +
+                   llvm::Twine(layer) + " in " + nameOf(&Hyperparameters::layerTypes) +
+                   ", which contradicts " + nameOf(other),
+               "keep one of them");
+}
+
+/// Compares the types of a list with the rules of older files.
+llvm::Error LayerTypeReader::checkRules(llvm::ArrayRef<Mixer> mixersByRule) const {
+  for (Slot rule :
+       {Slot(&Hyperparameters::attentionLayers), Slot(&Hyperparameters::attentionInterval)}) {
+    if (!names.presentKeyOf(rule))
+      continue;
+    for (auto [layer, mixer] : llvm::enumerate(mixersByRule))
+      if (mixer != mixers[layer])
+        return contradiction(layer, rule);
+  }
+  if (patternTypes.empty())
+    return llvm::Error::success();
+  Slot pattern = &Hyperparameters::layerPattern;
+  if (patternTypes.size() != h.layerTypes->size())
+    return wrong("has " + llvm::Twine(patternTypes.size()) + " letters in " + nameOf(pattern) +
+                     " for " + llvm::Twine(*h.layers) + " layers",
+                 "list one for each layer");
+  auto types = layerTypesOf(traits.otherMixer, traits.isOneBlock);
+  for (auto [layer, type] : llvm::enumerate(*h.layerTypes))
+    if (!areSame(*findType(types, type), *findType(types, patternTypes[layer])))
+      return contradiction(layer, pattern);
+  return llvm::Error::success();
 }
 
 llvm::Error LayerTypeReader::readLayers() {
@@ -116,10 +158,9 @@ llvm::Error LayerTypeReader::readLayers() {
   if (!h.layerTypes)
     return llvm::Error::success();
   bool hasPattern = h.layerTypes == &patternTypes;
-  std::string key = inQuotes(names
-                                 .keyOf(hasPattern ? Slot(&Hyperparameters::layerPattern)
-                                                   : Slot(&Hyperparameters::layerTypes))
-                                 .value_or("layer_types"));
+  std::string key = nameOf(hasPattern ? Slot(&Hyperparameters::layerPattern)
+                                      : Slot(&Hyperparameters::layerTypes));
+  std::vector<Mixer> mixersByRule = mixers;
   if (static_cast<int64_t>(h.layerTypes->size()) != *h.layers)
     return wrong("has " + llvm::Twine(h.layerTypes->size()) + (hasPattern ? " letters in " : " ") +
                      key + " for " + llvm::Twine(*h.layers) + " layers",
@@ -127,13 +168,12 @@ llvm::Error LayerTypeReader::readLayers() {
   auto types = layerTypesOf(traits.otherMixer, traits.isOneBlock);
   for (auto [layer, type] : llvm::enumerate(*h.layerTypes)) {
     windows[layer] = type == llvm::json::Value("sliding_attention") && hasWindow;
-    const auto *known =
-        llvm::find_if(types, [&](const auto &row) { return type == llvm::json::Value(row.first); });
-    if (known != types.end() && known->first == denseType)
+    const Row *known = findType(types, type);
+    if (known && known->first == denseType)
       h.denseLayers.push_back(static_cast<int64_t>(layer));
-    if (known != types.end() && known->first == sparseType && h.experts.value_or(0) == 0)
+    if (known && known->first == sparseType && h.experts.value_or(0) == 0)
       return wrong("has the layer type " + shown(type) + " in " + key + ", but no experts");
-    if (known != types.end())
+    if (known)
       mixers[layer] = known->second;
     else if (windows[layer])
       mixers[layer] = Mixer::Attention;
@@ -142,7 +182,7 @@ llvm::Error LayerTypeReader::readLayers() {
                        listOf(types, hasWindow) + " supported",
                    hints::otherModel);
   }
-  return llvm::Error::success();
+  return hasPattern ? llvm::Error::success() : checkRules(mixersByRule);
 }
 
 } // namespace mica

@@ -15,9 +15,10 @@ public:
       : h(h), traits(traits), names(names) {}
 
   /// Reads the types of layers that are either a mixer or a feed-forward network: a list of types
-  /// or, in older files, a letter per layer. The number of layers is the length of either.
+  /// or, in older files, a letter per layer. The number of layers is the length of the list.
   llvm::Error readPattern();
-  /// Reads all layers: transformers 5 writes a type per layer; older files have a rule.
+  /// Reads all layers: transformers 5 writes a type per layer; older files have a rule, which must
+  /// not contradict the types if a file has both.
   llvm::Error readLayers();
 
   Mixer mixerOf(int64_t layer) const { return mixers[layer]; }
@@ -27,6 +28,10 @@ public:
 
 private:
   llvm::Error readAttentionLayers();
+  llvm::Error checkRules(llvm::ArrayRef<Mixer> mixersByRule) const;
+  llvm::Error contradiction(size_t layer, Slot other) const;
+  /// The name of a list or pattern of types in messages.
+  std::string nameOf(Slot slot) const { return inQuotes(names.keyOf(slot).value_or("")); }
   llvm::Error wrong(const llvm::Twine &what, const llvm::Twine &hint = hints::correct) const {
     return inputError(names.path(), what, hint);
   }
@@ -36,7 +41,7 @@ private:
   const KeyNames &names;
   std::vector<Mixer> mixers;      ///< per layer
   std::vector<bool> windows;      ///< per layer
-  llvm::json::Array patternTypes; ///< of the letters of a pattern
+  llvm::json::Array patternTypes; ///< of the letters of a pattern, even if there is a list
 };
 
 } // namespace mica

@@ -28,12 +28,18 @@ llvm::Expected<const Family *> chooseFalconH1(const FamilyEvidence &) {
       optionalKey("ssm_multipliers", &H::mambaMultipliers),
       optionalKey("mlp_multipliers", &H::mlpMultipliers),
   };
-  static constexpr FixedKey fixed[] = {
-      {"hidden_act", R"(["silu", "swish"])"}, {"mamba_use_mlp", "[true]"}, timeStepLimit};
+  static constexpr FixedKey fixed[] = {{"attn_layer_indices", "[null]"}, // all layers have both
+                                       {"hidden_act", R"(["silu", "swish"])"},
+                                       {"mamba_use_mlp", "[true]"},
+                                       timeStepLimit};
   static constexpr IgnoredKeyRow ignoredKeys[] = {
       {"mamba_chunk_size", "does not change results"},
       {"mlp_expansion_factor", "is overridden by intermediate_size"},
       {"num_logits_to_keep", "selects outputs of Python code"},
+      {"time_step_floor", "only affects training"},
+      {"time_step_max", "only affects training"},
+      {"time_step_min", "only affects training"},
+      {"time_step_rank", "is overridden by mamba_n_heads"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own, mambaKeys, commonKeys()};
   static const Family family = {

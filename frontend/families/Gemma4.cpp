@@ -61,6 +61,7 @@ static constexpr KeyRule own[] = {
     optionalKey("num_experts", &H::experts, ranges::experts),
     optionalKey("top_k_experts", &H::expertsPerToken, ranges::experts),
     optionalKey("moe_intermediate_size", &H::expertInner, ranges::width),
+    optionalKey("expert_intermediate_size", &H::expertInner, ranges::width), // the older name
     {"sliding_window", &H::window, {1, ranges::window.max}, int64_t(512)},
     {"hidden_activation", &H::activation, {}, Unset()},
     {"tie_word_embeddings", &H::tiedHead, {}, true},

@@ -17,6 +17,21 @@ constexpr void nameMamba(NamingTable &names) {
   names.skip = "mamba.D";
 }
 
+/// The names of the original code of Mamba 2, also used by Nemotron-H.
+constexpr void nameBackbone(NamingTable &names) {
+  names.embedding = "backbone.embeddings";
+  names.layers = "backbone.layers";
+  names.finalNorm = "backbone.norm_f";
+  names.attentionNorm = "norm";
+  names.conv = "mixer.conv1d";
+  names.mambaIn = "mixer.in_proj";
+  names.mambaNorm = "mixer.norm";
+  names.mambaOut = "mixer.out_proj";
+  names.dtBias = "mixer.dt_bias";
+  names.aLog = "mixer.A_log";
+  names.skip = "mixer.D";
+}
+
 /// Bamba's names, also used by Falcon H1.
 constexpr void nameBamba(NamingTable &names) {
   names.finalNorm = "model.final_layernorm";

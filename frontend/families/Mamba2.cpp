@@ -9,19 +9,7 @@ using H = Hyperparameters;
 // token.
 llvm::Expected<const Family *> chooseMamba2(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Mamba2ForCausalLM"};
-  static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
-    names.embedding = "backbone.embeddings";
-    names.layers = "backbone.layers";
-    names.finalNorm = "backbone.norm_f";
-    names.attentionNorm = "norm";
-    names.conv = "mixer.conv1d";
-    names.mambaIn = "mixer.in_proj";
-    names.mambaNorm = "mixer.norm";
-    names.mambaOut = "mixer.out_proj";
-    names.dtBias = "mixer.dt_bias";
-    names.aLog = "mixer.A_log";
-    names.skip = "mixer.D";
-  });
+  static constexpr NamingTable names = changed(transformersNames, nameBackbone);
   static constexpr KeyRule own[] = {
       {"hidden_size", &H::hidden, ranges::width, int64_t(4096)},
       {"num_hidden_layers", &H::layers, ranges::layers, int64_t(64)},
@@ -39,18 +27,21 @@ llvm::Expected<const Family *> chooseMamba2(const FamilyEvidence &) {
   };
   static constexpr FixedKey fixed[] = {
       {"hidden_act", R"(["silu", "swish"])"},
-      {"norm_before_gate", "[false]"},
       {"rms_norm", "[true]"},
       timeStepLimit,
   };
   static constexpr IgnoredKeyRow ignoredKeys[] = {
       {"chunk_size", "does not change results"},
+      {"intermediate_size", "is overridden by expand"},
+      {"norm_before_gate", "is not read: the gate always comes before the norm"},
       {"rescale_prenorm_residual", "only affects training"},
       {"residual_in_fp32", "residuals are always f32"},
       {"time_step_floor", "only affects training"},
+      {"time_step_init_scheme", "only affects training"},
       {"time_step_max", "only affects training"},
       {"time_step_min", "only affects training"},
       {"time_step_rank", "is overridden by num_heads"},
+      {"time_step_scale", "only affects training"},
   };
   static const llvm::ArrayRef<KeyRule> keys[] = {own};
   static const Family family = {

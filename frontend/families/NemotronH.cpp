@@ -19,21 +19,11 @@ static void deriveSizes(Hyperparameters &h) {
 llvm::Expected<const Family *> chooseNemotronH(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"NemotronHForCausalLM"};
   static constexpr NamingTable names = changed(transformersNames, [](NamingTable &names) {
-    names.embedding = "backbone.embeddings";
-    names.layers = "backbone.layers";
-    names.finalNorm = "backbone.norm_f";
-    names.attentionNorm = "norm";
+    nameBackbone(names);
     names.query = "mixer.q_proj";
     names.key = "mixer.k_proj";
     names.value = "mixer.v_proj";
     names.out = "mixer.o_proj";
-    names.conv = "mixer.conv1d";
-    names.mambaIn = "mixer.in_proj";
-    names.mambaNorm = "mixer.norm";
-    names.mambaOut = "mixer.out_proj";
-    names.dtBias = "mixer.dt_bias";
-    names.aLog = "mixer.A_log";
-    names.skip = "mixer.D";
     names.up = "mixer.up_proj";
     names.down = "mixer.down_proj";
     names.router = "mixer.gate";
@@ -92,6 +82,7 @@ llvm::Expected<const Family *> chooseNemotronH(const FamilyEvidence &) {
       {"moe_shared_expert_overlap", "does not change results"},
       {"mtp_hybrid_override_pattern", reasons::laterTokens},
       {"mtp_layers_block_type", reasons::laterTokens},
+      {"norm_eps", "is overridden by layer_norm_epsilon"},
       {"num_logits_to_keep", "selects outputs of Python code"},
       {"num_nextn_predict_layers", reasons::laterTokens},
       {"partial_rotary_factor", "is not read: attention has no positions"},

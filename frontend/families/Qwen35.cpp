@@ -42,7 +42,7 @@ static constexpr KeyRule expertKeys[] = {
 static constexpr FixedKey fixed[] = {
     {"attn_output_gate", "[true]"},        {"hidden_act", R"(["silu", "swish"])"},
     {"mamba_ssm_dtype", R"(["float32"])"}, {"mlp_only_layers", "[[], null]"},
-    {"norm_topk_prob", "[true]"},
+    {"norm_topk_prob", "[true]"},          {"output_gate_type", R"(["silu", "swish"])"},
 };
 static constexpr IgnoredKeyRow ignoredKeys[] = {
     {"mtp_num_hidden_layers", reasons::mtpHead},
@@ -86,14 +86,14 @@ static Family describe(llvm::StringLiteral name, llvm::ArrayRef<llvm::StringLite
   };
 }
 
-// Gated delta nets in most layers, attention with an output gate in the others.
+// Qwen3.5 and 3.6: gated delta nets in most layers, attention with an output gate in the others.
 llvm::Expected<const Family *> chooseQwen35Text(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5ForCausalLM"};
   static const Family family = describe("qwen3_5_text", architectures, false, &names<false, false>);
   return &family;
 }
 
-// The text part of Qwen3.5 with a vision encoder, which is omitted.
+// The text part of Qwen3.5 and 3.6 with a vision encoder, which is omitted.
 llvm::Expected<const Family *> chooseQwen35(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5ForConditionalGeneration"};
   static const Family family =
@@ -101,7 +101,7 @@ llvm::Expected<const Family *> chooseQwen35(const FamilyEvidence &) {
   return &family;
 }
 
-// Qwen3.5 with experts and a gated shared one.
+// Qwen3.5 and 3.6 with experts and a gated shared one.
 llvm::Expected<const Family *> chooseQwen35MoeText(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5MoeForCausalLM"};
   static const Family family =
@@ -109,7 +109,7 @@ llvm::Expected<const Family *> chooseQwen35MoeText(const FamilyEvidence &) {
   return &family;
 }
 
-// The text part of Qwen3.5 with experts and a vision encoder, which is omitted.
+// The text part of Qwen3.5 and 3.6 with experts and a vision encoder, which is omitted.
 llvm::Expected<const Family *> chooseQwen35Moe(const FamilyEvidence &) {
   static constexpr llvm::StringLiteral architectures[] = {"Qwen3_5MoeForConditionalGeneration"};
   static const Family family =

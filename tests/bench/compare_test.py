@@ -188,10 +188,18 @@ class CompareTest(unittest.TestCase):
 
     def test_committed_measurements_of_hybrids_can_be_printed(self):
         folder = pathlib.Path(__file__).parent
-        speeds, others = (hybrids.markdown(json.loads((folder / name).read_text(encoding="utf-8")))
-                          for name in ("hybrids.json", "hybrids-depth.json"))
+        speeds, others, rewinds = (hybrids.markdown(json.loads((folder / name).read_text(encoding="utf-8")))
+                                   for name in ("hybrids.json", "hybrids-depth.json", "hybrids-rewind.json"))
         self.assertRegex(speeds, r"### granite-4\.0-h-micro-int4\n\n.*\n.*\n\| decode 32 \|")
         self.assertIn("| qwen3.5-4b-mtp-int4 | 1.90 | 2.97 | 3.81 |", others)
+        self.assertIn("| qwen3.5-4b, 32768 tokens | 11, 0, 0, 255 | 1, 224, 224, 480 | 31 | 0; <= 512: reached |", rewinds)
+
+    def test_rejected_drafts_must_not_be_recomputed(self):
+        def judged(drafted, accepted, recomputed):
+            return hybrids.rejects_without_cost({"drafted": drafted, "accepted": accepted, "recomputed": recomputed})
+        self.assertTrue(judged(11, 3, 0))
+        self.assertFalse(judged(11, 3, 1), "recomputed")
+        self.assertFalse(judged(11, 11, 0), "nothing was rejected")
 
     def test_one_table_says_what_failed(self):
         config = self.folder / "config.json"
@@ -206,21 +214,24 @@ class CompareTest(unittest.TestCase):
         self.assertIn("- one, KL divergence of Mica: failed: ", text.getvalue())
 
     def test_divergences_in_the_documentation(self):
-        """Tables with speeds quote the divergences of docs/quality.json."""
+        """Tables with speeds quote the divergences of docs/quality.json: columns "KL of MODEL" or "KL of MODEL (ROWS)", with the type of the
+        activations in prefill by default. Words in prefill are multiplied as in decode."""
         models, found = [], 0
         for line in (compare.ROOT / "docs/benchmarks.md").read_text(encoding="utf-8").splitlines():
             cells = [cell.strip() for cell in line.split("|")[1:-1]]
             if cells[:2] == ["program", "test"] and cells[2].startswith("KL of "):
-                models = [cell.removeprefix("KL of ") for cell in cells if cell.startswith("KL of ")]
+                models = [re.fullmatch(r"KL of (\w+)(?: \((\w+)\))?", cell).groups("bf16") for cell in cells if cell.startswith("KL of ")]
             elif not cells:
                 models = []
             elif models and not set(cells[0]) <= {"-"}:
                 program, _, rows = cells[0].partition(" --rows ")
                 own = re.fullmatch(r".*-(bf16|int8|int4)", program)
-                format, rows = (f"`--weights {own[1]}`", rows or "bf16" * (own[1] != "bf16")) if own else (program, rows or "bf16")
+                format = f"`--weights {own[1]}`" if own else program
                 role = "prefill" if cells[1].startswith("prefill") else "decode"
-                for model, cell in zip(models, cells[2:]):
-                    figures = (published.figures_of(model, format, rows) or {}).get(role)
+                for (model, exact), cell in zip(models, cells[2:]):
+                    kind = rows or exact * (not own or own[1] != "bf16")
+                    known = published.figures_of(model, format, kind) or {}
+                    figures = known.get(role) or (known.get("decode") if kind == "int16" else None)
                     self.assertEqual(cell, f"{figures['kl']:.2g}" if figures else "-", line)
                     found += figures is not None
         self.assertGreater(found, 30)

@@ -23,6 +23,7 @@ from shapes import SHAPES  # noqa: E402
 MODELS = {"dense": ("minimind-dense",), "moe": ("minimind-moe",), "int8": ("minimind-dense", "--weights", "int8")}
 #: MODELS, and models with other layer types, for tests of provenance.
 TRACED = {**MODELS, "hybrid": (harness.GOLDENS / "models/granite-hybrid",), "delta": (harness.GOLDENS / "models/qwen3-next", "--weights", "int4"),
+          "parallel": (harness.GOLDENS / "models/falcon-h1",),
           "latent": (harness.GOLDENS / "models/deepseek-v3",), "blocks": (harness.GOLDENS / "models/gpt-oss-mxfp4",)}
 STAGES = ["model", "fused", "kernels", "loops", "ll", "asm"]
 #: Stage `ll` in the order of compilation, in which `llvm` precedes it.
@@ -823,6 +824,23 @@ class ExplorePage(Case):
                 shown.key(key)
             self.assertEqual(shown.run("return [window.page.state.view, window.page.state.panes.length]"), ["overview", 0])
             self.assertEqual(self.violations(browser, shown, ("time", "memory", "overview")), [])
+
+    def test_states(self):
+        """Of a model with states, each layer writes both, and the page shows their sizes beside those of caches that grow."""
+        caches = data_of(explore("parallel"))["manifest"]["caches"]
+        layers = [each for each in data_of(explore("parallel"))["memory"] if "layer" in each["function"]]
+        self.assertEqual(len(layers), 3)
+        for layer in layers:
+            uses = {name.rpartition(".")[2]: {kind & 3 for kind in uses[1::2]} for name, is_cache, _, uses in layer["lanes"] if is_cache}
+            self.assertEqual(uses, {"k_cache": {1, 2}, "v_cache": {1, 2}, "conv_state": {2}, "recurrent_state": {2}}, layer["function"])
+        with Browser() as browser:
+            page = Shown(browser, explore("parallel"), "#view=memory")
+            rows = page.run("return [...document.querySelectorAll('#caches tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))")
+        sizes = {name: (per_token, state) for name, _, _, per_token, state in rows}
+        # Two layers with rings of 64 rows, and with two matrices of 6 heads and a ring of their keys, values and decays.
+        self.assertEqual(sizes, {"keys0": ("64", ""), "values0": ("64", ""), "conv_state0": ("0", str(2 * 64 * 88 * 4)),
+                                 "recurrent_state0": ("0", str(2 * 6 * (2 * 10 * 8 + 64 * (10 + 8 + 1)) * 4))})
+        self.assertEqual([each["name"] for each in caches], list(sizes))
 
     def test_open(self):
         """--open passes the page to xdg-open, and reports an error if that is missing or fails."""

@@ -549,7 +549,7 @@ class Gguf(Case):
                 converter.numbers_folder(os.path.join(harness.folder("numbers"), "mixed")))
 
     def rounded(self, path, what):
-        return f"mica: warning: {path}: {what} bits; --weights f32 keeps all, but expands the blocks of the others to f32"
+        return f"mica: warning: {path}: {what} bits; --weights f32 keeps their precision, but expands all blocks to f32"
 
     def test_blocks_that_are_not_preserved(self):
         """A warning names the new type and the reason, once for all layers, in `compile` and `inspect`."""

@@ -923,6 +923,14 @@ class Serve(Case):
             self.assertEqual({name: values[name] for name in wanted}, wanted)
             self.assertGreater(values["mica_cache_used_bytes"], 0)
             self.assertLess(values["mica_cache_used_bytes"], values["mica_cache_capacity_bytes"] / 4)
+            # Once per request, or for each token of a completion but the first.
+            for name, count in (("mica_queue_time_seconds", 3), ("mica_time_to_first_token_seconds", 3), ("mica_request_duration_seconds", 3),
+                                ("mica_inter_token_latency_seconds", used("completion_tokens") - 4)):
+                # A request may wait for a long time.
+                self.assertIn(name + '_bucket{le="2560.0"}', values)
+                buckets = [value for key, value in values.items() if key.startswith(name + "_bucket")]
+                self.assertEqual((buckets, buckets[-1], values[name + "_count"]), (sorted(buckets), count, count))
+                self.assertGreater(values[name + "_sum"], 0)
             for path, status in (("/nothing", 404), ("/v1/completions", 405)):
                 self.assertEqual(own.ask("GET", path)[0], status)
                 self.assertEqual(own.metric(f'mica_rejected_requests_total{{status="{status}"}}'), 1)
@@ -935,26 +943,18 @@ class Serve(Case):
                 connection.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
                 self.assertRegex(connection.recv(4096), rb'(?s)^HTTP/1.1 408 .*"the body has not arrived within 1 s; .*--receive-timeout"')
             self.assertEqual(own.metric('mica_rejected_requests_total{status="408"}'), 1)
-            # Once per request, or for each token of a completion but the first.
-            for name, count in (("mica_queue_time_seconds", 3), ("mica_time_to_first_token_seconds", 3), ("mica_request_duration_seconds", 3),
-                                ("mica_inter_token_latency_seconds", used("completion_tokens") - 4)):
-                # A request may wait for a long time.
-                self.assertIn(name + '_bucket{le="2560.0"}', values)
-                buckets = [value for key, value in values.items() if key.startswith(name + "_bucket")]
-                self.assertEqual((buckets, buckets[-1], values[name + "_count"]), (sorted(buckets), count, count))
-                self.assertGreater(values[name + "_sum"], 0)
 
     def test_latencies_begin_with_the_arrival(self):
         """Reading a large body, and waiting for those of others, is part of the time to the first token."""
         with Server("--sequences", "1", "--receive-timeout", "600") as own, contextlib.ExitStack() as clients:
-            slow = json.dumps({"prompt": "a b " * 3900000}).encode()
+            slow = json.dumps({"content": "a b " * 3900000}).encode()
             # Neither the oldest nor the smallest: the others are parsed before it.
             quick = json.dumps({"prompt": "a", "max_tokens": 1}).encode().ljust(len(slow) + 1000)
-            opened = []
-            for body in (slow, slow, slow, quick):
+            requests, opened = [(b"/tokenize", slow)] * 3 + [(b"/v1/completions", quick)], []
+            for path, body in requests:
                 opened.append(clients.enter_context(own.connect()))
-                opened[-1].sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:-1])
-            for client, body in zip(opened, (slow, slow, slow, quick)):
+                opened[-1].sendall(b"POST %s HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (path, len(body)) + body[:-1])
+            for client, (_, body) in zip(opened, requests):
                 client.sendall(body[-1:])
             sent = time.monotonic()
             self.assertRegex(opened[-1].recv(4096), rb"^HTTP/1.1 200 ")
@@ -1190,13 +1190,21 @@ class Serve(Case):
             for client in opened:
                 client.sendall(request)
                 self.assertRegex(client.recv(4096), rb"^HTTP/1.1 200 ")
-            with own.connect() as third:
-                try:
+            for _ in range(2):
+                with own.connect() as third:
                     third.sendall(request)
-                    self.assertEqual(third.recv(4096), b"")
-                except (ConnectionResetError, BrokenPipeError):
-                    pass
-            opened[0].close()
+                    self.assertRegex(third.makefile("rb").read(), rb"(?s)^HTTP/1.1 503 .*Retry-After: 1\r\n.*the server has 2 open connections, .*--max-connections")
+            # If there are many more, some are closed without a reply: the server has only a few open.
+            files = pathlib.Path(f"/proc/{own.process.pid}/fd")
+            before, rejected = len(list(files.iterdir())), 0
+            more = [clients.enter_context(own.connect()) for _ in range(100)]
+            for client in more:
+                with contextlib.suppress(ConnectionResetError):
+                    rejected += client.recv(4096).startswith(b"HTTP/1.1 503 ")
+            self.assertGreater(rejected, 0)
+            self.assertLessEqual(len(list(files.iterdir())), before + 33)
+            for client in (opened[0], *more):
+                client.close()
 
             def answered():
                 with own.connect() as another, contextlib.suppress(ConnectionResetError, BrokenPipeError):
@@ -1204,6 +1212,8 @@ class Serve(Case):
                     return another.recv(4096).startswith(b"HTTP/1.1 200 ")
 
             harness.until(answered, "a closed connection is still counted")
+            opened[1].close()
+            self.assertGreaterEqual(own.metric('mica_rejected_requests_total{status="503"}'), 2 + rejected)
 
     def test_keys(self):
         keys = pathlib.Path(harness.folder("keys")) / "keys"

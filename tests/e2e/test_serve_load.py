@@ -122,7 +122,7 @@ class Measurements(Case):
         stand_in.write_text(STAND_IN)
         stand_in.chmod(0o755)
         built = program(MODEL).path
-        done = harness.execute([sys.executable, BENCH / "goals.py", built, "--peer", stand_in, built, "--short", "--rounds", "1", "--json", figures])
+        done = harness.execute([sys.executable, BENCH / "goals.py", built, "--peer", stand_in, built, "--short", "--loop-scale", "2", "--rounds", "1", "--json", figures])
         found = json.loads(figures.read_text())
         table = found["table"]
         weights = json.loads(program(MODEL).run("info", "--json").stdout)["weights"]
@@ -136,6 +136,7 @@ class Measurements(Case):
         for engine in ("Mica", "llama-server"):
             [round] = found["rounds"]["loop"][engine]
             self.assertEqual((round["clients"], round["requests per client"]), (4, round["requests"] / 4))
+            self.assertEqual([round[f"{end} {what}"] for what in ("prompt", "answer") for end in ("shortest", "longest")], [16, 51, 8, 8])
         self.assertEqual(len(done.stdout.decode().splitlines()), 2 + len(table))
         # The last answer is in the cache, or has been recomputed in the time before the second turn.
         self.assertEqual([line["mica"] for line in table if line["figure"] == "computed"], [3 + 1])

@@ -218,9 +218,9 @@ class Page(Case):
             browser.wait("return document.querySelectorAll('.message.error').length > 0", "an error")
             self.assertIn(failing, browser.messages()[-1][1])
             kinds = browser.run("return [...new Set([...document.body.querySelectorAll('#messages *, h1 *')].map(each => each.tagName))].sort()")
-            self.assertEqual(kinds, ["A", "CODE", "DETAILS", "DIV", "H2", "LI", "P", "PRE", "SECTION", "STRONG", "SUMMARY", "UL"])
+            self.assertEqual(kinds, ["A", "ARTICLE", "CODE", "DETAILS", "DIV", "H2", "LI", "P", "PRE", "STRONG", "SUMMARY", "UL"])
             attributes = browser.run("return [...document.querySelectorAll('#messages *')].flatMap(each => each.getAttributeNames())")
-            self.assertLessEqual(set(attributes), {"class", "aria-label", "href", "rel", "target"})
+            self.assertLessEqual(set(attributes), {"class", "aria-label", "href", "rel", "tabindex", "target"})
             self.assertEqual(browser.run("return [...document.querySelectorAll('#messages a')].map(each => each.href)"), ["https://a.example/"])
             self.assertIsNone(browser.run("return window.hacked ?? null"))
 
@@ -328,7 +328,7 @@ class Page(Case):
                                for (const details of document.querySelectorAll("details"))
                                  details.open = true;""")
                 page = browser.run("return [innerWidth, innerHeight, document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
-                boxes = browser.run("return [...document.body.children].map(each => [each.id || each.tagName, each.getBoundingClientRect().height])")
+                boxes = browser.run("return [...document.querySelectorAll('header, main > *')].map(each => [each.id || each.tagName, each.getBoundingClientRect().height])")
                 self.assertEqual(page, [width, 740, width, 740], f"the page itself does not scroll: {boxes}")
                 for name in ("input", "send", "stop", "regenerate", "reset", "system", "temperature", "key"):
                     box = browser.run("const box = document.getElementById(arguments[0]).getBoundingClientRect(); "
@@ -353,7 +353,10 @@ class Page(Case):
                 browser.type("input", "27 + 15\ue007")
                 browser.wait("return document.getElementById('stop').hidden && document.querySelectorAll('.message.assistant').length > 0", "an answer")
                 browser.run("""showReasoning(document.querySelector(".message.assistant"), "because");
-                               showMessage("error", "an error");""")
+                               appendMarkdown(document.querySelector(".message.assistant"), "```\\n" + "wide ".repeat(100) + "\\n```");
+                               showMessage("error", "an error");
+                               for (let i = 0; i < 30; ++i)
+                                 showMessage("user", "more");""")
                 for opened in (False, True):
                     browser.run("for (const details of document.querySelectorAll('details')) details.open = arguments[0]", opened)
                     self.assertEqual(browser.violations(), [], (scheme, opened))

@@ -136,6 +136,17 @@ class Rewinding(Case):
             self.assertTrue(rows == expected, f"{budget} bytes of checkpoints")
 
 
+    def check_chunks(self, built, seed, *chunks):
+        """Two sequences of different lengths have the same tokens and logits in chunks of any size."""
+        ids = np.random.default_rng(seed).integers(3, 64, 300).tolist()
+        whole = built.generate([ids, ids[70:]], 4)
+        for chunk in chunks:
+            got = built.generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
+            self.assertEqual(got[0], whole[0])
+            for a, b in zip(got[1], whole[1]):
+                self.close(a, b, 1e-5, f"chunks of {chunk}")
+
+
 class ShortConvolutions(Rewinding):
     """Layers with a convolution keep a ring of 64 rows; attention layers, all positions."""
 
@@ -162,15 +173,8 @@ class ShortConvolutions(Rewinding):
                       execute([harness.mica, "inspect", MODELS / "lfm2"]).stdout.decode())
 
     def test_chunk_sizes(self):
-        """Two sequences of different lengths, in chunks that do not divide anything."""
-        ids = np.random.default_rng(2).integers(3, 64, 300).tolist()
-        program = self.program()
-        whole = program.generate([ids, ids[70:]], 4)
-        for chunk in (1, 7, 63, 64, 65, 200):
-            got = program.generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
-            self.assertEqual(got[0], whole[0])
-            for a, b in zip(got[1], whole[1]):
-                self.close(a, b, 1e-5, f"chunks of {chunk}")
+        """Chunks that do not divide anything."""
+        self.check_chunks(self.program(), 2, 1, 7, 63, 64, 65, 200)
 
     def test_rewinding(self):
         """A text is truncated by a draft and by more than the ring holds: rows equal those of a text computed at once."""
@@ -275,16 +279,10 @@ class LinearAttention(Rewinding):
         self.close(rows, interpreted(scan(name), prompt + ids[:-1]), 1e-5, f"logits of {name}")
 
     def test_chunk_sizes(self):
-        """Two sequences of different lengths, in chunks around those of the matrices."""
-        ids = np.random.default_rng(7).integers(3, 64, 300).tolist()
+        """Chunks around those of the matrices."""
         for name in ("groups", "groups-delta"):
-            built = program(scan(name), "--weights", "f32")
-            whole = built.generate([ids, ids[70:]], 4)
-            for chunk in (1, 7, 31, 32, 33, 63, 64, 65, 200):
-                got = built.generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
-                self.assertEqual(got[0], whole[0])
-                for a, b in zip(got[1], whole[1]):
-                    self.close(a, b, 1e-5, f"{name} in chunks of {chunk}")
+            with self.subTest(name):
+                self.check_chunks(program(scan(name), "--weights", "f32"), 7, 1, 7, 31, 32, 33, 63, 64, 65, 200)
 
     def test_size_of_the_state(self):
         """Bytes of two layers with eight heads, whatever the length."""
@@ -314,14 +312,8 @@ class Mamba(Rewinding):
         self.assertEqual((facts["layers"], facts["state_bytes"]), (2, self.STATE))
 
     def test_chunk_sizes(self):
-        """Two sequences of different lengths, in chunks around those of the matrices."""
-        ids = np.random.default_rng(9).integers(3, 64, 300).tolist()
-        whole = program(MODELS / "mamba2").generate([ids, ids[70:]], 4)
-        for chunk in (1, 7, 63, 64, 65, 200):
-            got = program(MODELS / "mamba2").generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
-            self.assertEqual(got[0], whole[0])
-            for a, b in zip(got[1], whole[1]):
-                self.close(a, b, 1e-5, f"chunks of {chunk}")
+        """Chunks around those of the matrices."""
+        self.check_chunks(program(MODELS / "mamba2"), 9, 1, 7, 63, 64, 65, 200)
 
     def test_rewinding(self):
         """A text is truncated by a draft, by the whole rings and by more: rows equal those of a text computed at once."""
@@ -348,15 +340,10 @@ class Hybrids(Rewinding):
                              (per_token, states, CONTEXT * per_token + states))
 
     def test_chunk_sizes(self):
-        """Two sequences of uneven lengths, in chunks around those of the matrices."""
-        ids = np.random.default_rng(11).integers(3, 64, 300).tolist()
+        """Chunks around those of the matrices."""
         for name in self.SIZES:
-            whole = self.program(name).generate([ids, ids[70:]], 4)
-            for chunk in (1, 7, 63, 64, 65, 200):
-                got = self.program(name).generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
-                self.assertEqual(got[0], whole[0])
-                for a, b in zip(got[1], whole[1]):
-                    self.close(a, b, 1e-5, f"{name} in chunks of {chunk}")
+            with self.subTest(name):
+                self.check_chunks(self.program(name), 11, 1, 7, 63, 64, 65, 200)
 
     def test_rewinding(self):
         """A text is truncated by a draft, by the whole rings and by more: rows equal those of a text computed at once."""
@@ -372,13 +359,7 @@ class Families(Rewinding):
 
     def cuts_and_rewinds(self, name):
         built = harness.program(with_long_context(name), "--max-seq", CONTEXT)
-        ids = np.random.default_rng(13).integers(3, 64, 300).tolist()
-        whole = built.generate([ids, ids[70:]], 4)
-        for chunk in (7, 64, 200):
-            got = built.generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
-            self.assertEqual(got[0], whole[0])
-            for a, b in zip(got[1], whole[1]):
-                self.close(a, b, 1e-5, f"chunks of {chunk}")
+        self.check_chunks(built, 13, 7, 64, 200)
         self.check_rewinds(built, 14, ((0, 300), (292, 30), (289, 5), (100, 20), (96, 33), (3, 200)))
 
 

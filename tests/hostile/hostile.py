@@ -17,7 +17,7 @@ import folder as model
 import variants
 from containers import pieces
 
-SECONDS = 60
+SECONDS = 300
 
 # Every error ends with a hint: after a semicolon, a verb of these.
 HINT = re.compile(r"; (add|assign|check|choose|convert|copy|correct|create|download|free|keep|list|lower|make|merge|name|pass|put|raise|redirect|"

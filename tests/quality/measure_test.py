@@ -410,8 +410,8 @@ class Measure(unittest.TestCase):
         table = page[page.index("| choice | KL, decode |"):].split("\n\n")[0].splitlines()[2:]
         self.assertEqual(table, [f"| {title} | - | - | 0.00100 | 1.00 |" if "--rows" in title else f"| {title} | 0.00200 | 1.00 | 0.00100 | 1.00 |"
                                  for title, part, *_ in report.CHOICE_ROWS if part != "caches"])
-        self.assertIn(" on the same processor: decode of 64 tokens, and prefill of 512 tokens, with bf16 activations unless "
-                      "`--rows int8` is given. Ratios of medians of 3 alternating rounds: ", page)
+        self.assertIn("(references as above): decode of 64 tokens, and prefill of 512 tokens, with bf16 activations unless `--rows int8` is given. Ratios "
+                      "of medians of 3 alternating rounds: ", page)
         self.assertIn(" --rounds 3` at commit abc1234, ", page)
         self.assertIn("differed by up to a factor of 1.0 between rounds", page)
         self.assertEqual(self.page_of(), page)

@@ -1,6 +1,7 @@
 """The models measured by measure.py: their origins, and the texts on which they are measured."""
 
 import dataclasses
+import functools
 import pathlib
 import subprocess
 import sys
@@ -36,6 +37,12 @@ DESCRIPTIONS = {
     "hybrid": ("Small hybrid trained in f32",
                "Three layers of gated delta nets and one with gated attention (Qwen3.5), trained in f32 by `tests/quality/train.py --hybrid`; "
                "all rows are multiples of 256. States, decays and convolutions are f32 in all formats."),
+    "granite4": ("Small Granite 4 trained in f32",
+                 "Three layers of Mamba 2 and one with attention (Granite 4), trained in f32 by `tests/quality/train.py --hybrid granite4`; all "
+                 "rows are multiples of 256. States, decays and convolutions are f32 in all formats."),
+    "lfm2": ("Small LFM2 trained in f32",
+             "Three layers of short convolutions and one with attention (LFM2), trained in f32 by `tests/quality/train.py --hybrid lfm2`; all rows "
+             "are multiples of 256. Convolutions are f32 in all formats."),
 }
 
 
@@ -63,13 +70,12 @@ def smollm2(work):
 def small(work, name):
     folder = work / "small"
     if not (folder / f"{name}.gguf").exists():
-        option = " --hybrid" if name == "hybrid" else ""
+        option = "" if name in ("trained", "outlier") else f" --hybrid {name}"
         raise Missing(f"{folder / name}.gguf is missing; tests/quality/train.py {folder}{option} makes it (needs torch)")
     return Model(name, folder / f"{name}.gguf", folder / name)
 
 
-MODELS = {"smollm2": smollm2, "trained": lambda work: small(work, "trained"), "outlier": lambda work: small(work, "outlier"),
-          "hybrid": lambda work: small(work, "hybrid")}
+MODELS = {"smollm2": smollm2} | {name: functools.partial(small, name=name) for name in ("trained", "outlier", "hybrid", "granite4", "lfm2")}
 
 
 def texts(source, work):

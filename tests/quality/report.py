@@ -407,7 +407,7 @@ def speed_conditions(speeds, arithmetic):
     machine, load = speeds["machine"], speeds["load"]
     rows = f", with {arithmetic} activations unless `--rows int8` is given" if arithmetic else ""
     return (f"Speeds of programs of {origins.DESCRIPTIONS[speeds['model']][0]}, relative to that of {BASELINE}, with the KL divergence of the same "
-            f"programs on the same processor: decode of {speeds['gen']} tokens, and prefill of "
+            f"programs on that processor (references as above): decode of {speeds['gen']} tokens, and prefill of "
             f"{speeds['prompt']} tokens{rows}. Ratios of medians of {speeds['rounds']} alternating rounds: "
             f"`{speeds['command']}` at commit {speeds['commit']}, {machine['cpu']} ({machine['processors']} processors), "
             f"{speeds['threads']} threads; other processes used {load['others']:.2f} processors, steal time {load['stolen']:.2f} "

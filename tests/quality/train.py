@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Train small models in f32 on a text, and write them as folders and GGUF files: a Llama with its outlier twin, or a hybrid.
 
-    train.py OUT [--hybrid] [--text FILE] [--steps 300] [--threads 2] [--check]
+    train.py OUT [--hybrid [NAME]] [--text FILE] [--steps 300] [--threads 2] [--check]
 
-Writes OUT/trained and OUT/outlier (Hugging Face folders) and OUT/trained.gguf and OUT/outlier.gguf, all in f32; with --hybrid, OUT/hybrid and
-OUT/hybrid.gguf: three layers of Qwen3.5's gated delta nets and one with attention. All rows of matrices are multiples of 256, so that
-every block format of GGUF can hold every matrix. The first 20,000 bytes of the text are held out. --check prints the perplexities of
-existing models.
+Writes OUT/trained and OUT/outlier (Hugging Face folders) and OUT/trained.gguf and OUT/outlier.gguf, all in f32; with --hybrid, OUT/NAME and
+OUT/NAME.gguf: one layer with attention beside three of Qwen3.5's gated delta nets (hybrid), of Granite 4's Mamba 2 (granite4) or of LFM2's
+short convolutions (lfm2). All rows of matrices are multiples of 256, so that every block format of GGUF can hold every matrix. The first
+20,000 bytes of the text are held out. --check prints the perplexities of existing models.
 
 The twin is the same function: in one layer, one weight of each norm (and one row of `up`) is multiplied by a power of two,
 and the matching columns of the matrices that read it are divided by it. The channel and the factor are chosen such that
@@ -65,33 +65,68 @@ CONFIG = {
 }
 SHARED_KEYS = ("hidden_act", "hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings", "bos_token_id", "eos_token_id",
                "torch_dtype")
-HYBRID = {key: CONFIG[key] for key in SHARED_KEYS} | {
-    "architectures": ["Qwen3_5ForCausalLM"],
-    "model_type": "qwen3_5_text",
-    "num_hidden_layers": 4,
-    "layer_types": ["linear_attention"] * 3 + ["full_attention"],
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 128,
-    "linear_num_key_heads": 4,
-    "linear_num_value_heads": 8,
-    "linear_key_head_dim": 64,
-    "linear_value_head_dim": 64,
-    "linear_conv_kernel_dim": 4,
-    "rms_norm_eps": 1e-6,
-    "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "mrope_interleaved": True,
-                        "mrope_section": [6, 5, 5]},
-    "tie_word_embeddings": True,
+SHARED = {key: CONFIG[key] for key in SHARED_KEYS} | {"num_hidden_layers": 4, "layer_types": ["linear_attention"] * 3 + ["full_attention"],
+                                                      "tie_word_embeddings": True}
+ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+HYBRIDS = {
+    "hybrid": SHARED | {
+        "architectures": ["Qwen3_5ForCausalLM"],
+        "model_type": "qwen3_5_text",
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "head_dim": 128,
+        "linear_num_key_heads": 4,
+        "linear_num_value_heads": 8,
+        "linear_key_head_dim": 64,
+        "linear_value_head_dim": 64,
+        "linear_conv_kernel_dim": 4,
+        "rms_norm_eps": 1e-6,
+        "rope_parameters": ROPE | {"partial_rotary_factor": 0.25, "mrope_interleaved": True, "mrope_section": [6, 5, 5]},
+    },
+    "granite4": SHARED | {
+        "architectures": ["GraniteMoeHybridForCausalLM"],
+        "model_type": "granitemoehybrid",
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "num_local_experts": 0,
+        "num_experts_per_tok": 0,
+        "shared_intermediate_size": 1024,
+        "position_embedding_type": "nope",
+        "mamba_n_heads": 16,
+        "mamba_d_head": 64,
+        "mamba_d_state": 64,
+        "mamba_n_groups": 1,
+        "mamba_d_conv": 4,
+        "mamba_expand": 2,
+        "mamba_chunk_size": 64,
+        "attention_multiplier": 0.125,
+        "rms_norm_eps": 1e-5,
+        "rope_parameters": ROPE,
+    },
+    "lfm2": SHARED | {
+        "architectures": ["Lfm2ForCausalLM"],
+        "model_type": "lfm2",
+        "layer_types": ["conv"] * 3 + ["full_attention"],
+        "num_attention_heads": 8,
+        "num_key_value_heads": 4,
+        "conv_L_cache": 3,
+        "conv_bias": False,
+        "block_auto_adjust_ff_dim": False,
+        "norm_eps": 1e-5,
+        "rope_parameters": ROPE,
+    },
 }
 
 
 class Hybrid(torch.nn.Module):
-    """The model of HYBRID by transformers: ids [rows, positions] to logits."""
+    """A model of HYBRIDS by transformers: ids [rows, positions] to logits."""
 
-    def __init__(self):
+    def __init__(self, config):
         super().__init__()
         import transformers  # takes seconds
-        self.net = transformers.Qwen3_5ForCausalLM(transformers.Qwen3_5TextConfig(**HYBRID)).float()
+        [architecture] = config["architectures"]
+        net = getattr(transformers, architecture)
+        self.net = net(net.config_class(**config)).float()
 
     def forward(self, ids):
         return self.net(input_ids=ids, use_cache=False).logits
@@ -224,8 +259,8 @@ def write(folder, net, config, tokenizer):
 def load(folder):
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     tensors = safetensors.torch.load_file(folder / "model.safetensors")
-    if config["model_type"] == HYBRID["model_type"]:
-        net = Hybrid()
+    if config["model_type"] != CONFIG["model_type"]:
+        net = Hybrid(config)
         net.net.load_state_dict(tensors, strict=False)  # the head is the embedding
     else:
         net = models.MiniMind(config)
@@ -242,17 +277,17 @@ def write_llamas(out, net, tokenizer, ids):
         gguf_file.Converter(folder, "F32").convert().write(folder.with_name(folder.name + ".gguf"))
 
 
-def write_hybrid(out, net, tokenizer, _):
-    write(out / "hybrid", net, HYBRID, tokenizer)
-    file = gguf_families.convert(out / "hybrid", later_layers=False)
-    gguf_file.add_tokenizer(file, out / "hybrid")
-    file.write(out / "hybrid.gguf")
+def write_hybrid(folder, net, tokenizer):
+    write(folder, net, HYBRIDS[folder.name], tokenizer)
+    file = gguf_families.convert(folder, later_layers=False)
+    gguf_file.add_tokenizer(file, folder)
+    file.write(folder.with_name(folder.name + ".gguf"))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--hybrid", action="store_true")
+    parser.add_argument("--hybrid", metavar="NAME", choices=HYBRIDS, nargs="?", const="hybrid", help=f"of {', '.join(HYBRIDS)} (default: hybrid)")
     parser.add_argument("--text", type=pathlib.Path, default=ROOT / "../shared/text/alice29.txt")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--threads", type=int, default=2)
@@ -265,10 +300,13 @@ def main():
     if not args.check:
         tokenizer = train_tokenizer(text)
         ids = torch.tensor(tokenizer.encode(text).ids)
-        net = train(Hybrid if args.hybrid else lambda: models.MiniMind(CONFIG), ids, torch.tensor(tokenizer.encode(held).ids),
-                    args.steps).eval()
-        (write_hybrid if args.hybrid else write_llamas)(args.out, net, tokenizer, ids)
-    for folder in (args.out / name for name in (["hybrid"] if args.hybrid else ["trained", "outlier"])):
+        make = (lambda: Hybrid(HYBRIDS[args.hybrid])) if args.hybrid else (lambda: models.MiniMind(CONFIG))
+        net = train(make, ids, torch.tensor(tokenizer.encode(held).ids), args.steps).eval()
+        if args.hybrid:
+            write_hybrid(args.out / args.hybrid, net, tokenizer)
+        else:
+            write_llamas(args.out, net, tokenizer, ids)
+    for folder in (args.out / name for name in ([args.hybrid] if args.hybrid else ["trained", "outlier"])):
         net, tokenizer = load(folder)
         ids = torch.tensor(tokenizer.encode(held).ids)
         counts = torch.bincount(ids, minlength=CONFIG["vocab_size"]).double() / len(ids)

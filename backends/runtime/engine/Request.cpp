@@ -10,15 +10,15 @@ static Status checkTokens(const Manifest &manifest, const Tokens &tokens) {
   return {};
 }
 
-Status checkPrompt(const Manifest &manifest, const Tokens &prompt) {
+Status checkPrompt(const Manifest &manifest, const Tokens &prompt, bool isWhole) {
   if (prompt.empty())
     return Error{"the prompt has no tokens; pass at least one"};
   auto size = static_cast<int64_t>(prompt.size());
   if (size > manifest.maxSeq)
-    return Error{"the prompt has " + std::to_string(size) + " tokens, " +
-                 std::to_string(size - manifest.maxSeq) + " more than the context of " +
-                 std::to_string(manifest.maxSeq) + " positions; shorten it" +
-                 manifest.largerContextHint()};
+    return Error{"the prompt has " + std::string(isWhole ? "" : "at least ") +
+                 std::to_string(size) + " tokens, " + std::to_string(size - manifest.maxSeq) +
+                 " more than the context of " + std::to_string(manifest.maxSeq) +
+                 " positions; shorten it" + manifest.largerContextHint()};
   return checkTokens(manifest, prompt);
 }
 

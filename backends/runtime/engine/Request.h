@@ -42,7 +42,8 @@ struct SharedRequest {
 };
 
 /// Errors: no tokens, more than fit in the context, a token that is not in the vocabulary.
-Status checkPrompt(const Manifest &manifest, const Tokens &prompt);
+/// `isWhole`: false if `prompt` is only the beginning of a longer one.
+Status checkPrompt(const Manifest &manifest, const Tokens &prompt, bool isWhole = true);
 /// Checks the prompt and the settings; see checkPrompt and checkSettings.
 Status checkRequest(const Manifest &manifest, const Request &request);
 

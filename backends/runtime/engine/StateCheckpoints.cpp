@@ -161,7 +161,8 @@ void StateCheckpoints::drop(int64_t sequence, int64_t length) {
 
 /// Removes the least valuable checkpoint, and returns its memory. A rewind to just before the next
 /// checkpoint recomputes everything since the previous one instead of since this one; the value is
-/// what it then recomputes, divided by what it recomputes and discards.
+/// what it then recomputes, divided by what it recomputes and discards, as if the sequence ended
+/// one unit after its last checkpoint.
 std::unique_ptr<std::byte[]> StateCheckpoints::evict() {
   Checkpoints *from = nullptr;
   size_t least = 0;

@@ -17,9 +17,9 @@ static void replyError(const std::shared_ptr<Exchange> &exchange, const ApiError
   exchange->reply(errorReply(error));
 }
 
-Api::Api(ServedModel model, EngineThread &engine, TaskThread &reader, uint64_t cacheBytes,
+Api::Api(ServedModel model, EngineThread &engine, TaskThreads &readers, uint64_t cacheBytes,
          Options options)
-    : model(std::move(model)), engine(engine), reader(reader), cacheBytes(cacheBytes),
+    : model(std::move(model)), engine(engine), readers(readers), cacheBytes(cacheBytes),
       options(std::move(options)),
       answers(std::min(this->options.maxAnswerBytes, availableMemory("") / 8)),
       started(unixSeconds()) {}
@@ -344,7 +344,7 @@ static uint64_t sizeOf(const CompletionRequest &request) {
 }
 
 namespace {
-/// A request whose body is parsed by TaskThread, until it has been parsed.
+/// A request whose body is parsed by TaskThreads, until it has been parsed.
 class UnreadBody final : public InProgress {
 public:
   UnreadBody(std::shared_ptr<Exchange> exchange, std::shared_ptr<RequestMetrics> metrics)
@@ -408,8 +408,8 @@ void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchan
     exchange->onTimeout(options.requestTimeout,
                         [unread] { unread->fail(timedOut(), Outcome::TimedOut); });
   size_t size = request.body.size();
-  reader.add(size, [body = std::move(request.body), exchange, unread, readAll = std::move(readAll),
-                    act = std::move(act)]() mutable {
+  readers.add(size, [body = std::move(request.body), exchange, unread, readAll = std::move(readAll),
+                     act = std::move(act)]() mutable {
     std::stop_token stop = unread->token();
     if (stop.stop_requested())
       return;

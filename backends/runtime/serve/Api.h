@@ -33,8 +33,8 @@ public:
     uint64_t maxAnswerBytes = uint64_t(256) << 20;
   };
 
-  /// `engine` and `reader`, the thread that parses large requests, must outlive all requests.
-  Api(ServedModel model, EngineThread &engine, TaskThread &reader, uint64_t cacheBytes,
+  /// `engine` and `readers`, the threads that parse large requests, must outlive all requests.
+  Api(ServedModel model, EngineThread &engine, TaskThreads &readers, uint64_t cacheBytes,
       Options options);
 
   /// Answers a request, now or later.
@@ -120,7 +120,7 @@ private:
 
   ServedModel model;
   EngineThread &engine;
-  TaskThread &reader;
+  TaskThreads &readers;
   uint64_t cacheBytes;
   Options options;
   MemoryBudget answers; ///< see Options::maxAnswerBytes

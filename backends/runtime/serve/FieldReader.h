@@ -66,9 +66,15 @@ protected:
       failType("a string");
     return value.get<std::string>();
   }
-  /// See checkPrompt.
-  void requireFits(const Tokens &prompt, const Manifest &manifest) const {
-    if (Status fits = checkPrompt(manifest, prompt); !fits)
+  /// The number of tokens after which a prompt is not encoded further: encoding all of a huge text
+  /// would take long. A text that is only somewhat too long gets an error with its exact length.
+  static size_t maxEncodedTokens(const Manifest &manifest) {
+    return 2 * static_cast<size_t>(manifest.maxSeq);
+  }
+  /// See checkPrompt; `isText`: encoded with the limit maxEncodedTokens.
+  void requireFits(const Tokens &prompt, const Manifest &manifest, bool isText) const {
+    bool isWhole = !isText || prompt.size() <= maxEncodedTokens(manifest);
+    if (Status fits = checkPrompt(manifest, prompt, isWhole); !fits)
       throw BadRequest{{.message = fits.error().message,
                         .param = field,
                         .code = static_cast<int64_t>(prompt.size()) > manifest.maxSeq

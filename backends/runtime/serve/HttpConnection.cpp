@@ -77,6 +77,7 @@ public:
   }
 
   void read();
+  void reject();
 
   void reply(HttpReply reply);
   void beginStream(const std::string &contentType);
@@ -224,6 +225,15 @@ void Connection::read() {
                            self->buffer.commit(count);
                            self->readHeader();
                          });
+}
+
+/// Replies to the client without reading its request.
+void Connection::reject() {
+  replyError({.status = 503,
+              .message = "the server has " + std::to_string(shared.options.maxConnections) +
+                         " open connections, the most that --max-connections allows; close some, "
+                         "or try again later",
+              .retryAfter = 1});
 }
 
 void Connection::readHeader() {
@@ -651,7 +661,8 @@ void Connection::disconnect() {
 } // namespace
 
 void serveConnection(HttpSocket socket, HttpConnections &shared) {
-  std::make_shared<Connection>(std::move(socket), shared)->read();
+  auto connection = std::make_shared<Connection>(std::move(socket), shared);
+  shared.connections > shared.options.maxConnections ? connection->reject() : connection->read();
 }
 
 } // namespace mica::rt::serve

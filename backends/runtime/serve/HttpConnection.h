@@ -27,7 +27,8 @@ struct HttpConnections {
 
 using HttpSocket = boost::asio::generic::stream_protocol::socket;
 
-/// Serves the requests of a client until it disconnects. `shared` must outlive the connection.
+/// Serves the requests of a client until it disconnects, or rejects it if there are more
+/// connections than HttpOptions::maxConnections. `shared` must outlive the connection.
 void serveConnection(HttpSocket socket, HttpConnections &shared);
 
 } // namespace mica::rt::serve

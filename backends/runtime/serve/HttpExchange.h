@@ -72,7 +72,7 @@ struct HttpOptions {
   /// The maximum size of all requests together, as far as they have been received, unless a single
   /// one may be larger. Each may have kFreeBytes more. See HttpRequest::reservation.
   uint64_t maxReservedBytes = uint64_t(256) << 20;
-  size_t maxConnections = 8192; ///< further ones are closed
+  size_t maxConnections = 8192; ///< further ones are rejected
   /// The maximum number of bytes of a stream that are buffered for a client, and for all together.
   size_t maxPendingBytes = size_t(4) << 20;
   uint64_t maxTotalPendingBytes = uint64_t(256) << 20;

@@ -126,7 +126,9 @@ template <typename Acceptor> void HttpServer::State::accept(Acceptor &acceptor) 
     }
     // First, because an exception must not end accepting. Asio reuses the memory of this operation.
     accept(acceptor);
-    if (shared.connections >= shared.options.maxConnections)
+    // Those above the limit are open until they have the reply that rejects them, or are closed.
+    constexpr size_t maxRejected = 32;
+    if (shared.connections >= shared.options.maxConnections + maxRejected)
       return;
     if constexpr (std::is_same_v<Acceptor, asio::ip::tcp::acceptor>) {
       error_code ignored;

@@ -259,10 +259,10 @@ void MessageReader::encode() {
   const ChatTemplate &used = withTools ? *withTools : *model.chatTemplate;
   field = "messages";
   requireNotStopped();
-  Result<ChatTemplate::Prompt> prompt = used.encodeJson(messages);
+  Result<ChatTemplate::Prompt> prompt = used.encodeJson(messages, maxEncodedTokens(model.manifest));
   if (!prompt)
     fail(prompt.error().message);
-  requireFits(prompt->tokens, model.manifest);
+  requireFits(prompt->tokens, model.manifest, /*isText=*/true);
   requireAllRead(used, prompt->text);
   request.prompts = {std::move(prompt->tokens)};
   request.settings.endTokens = used.endOfTurn();

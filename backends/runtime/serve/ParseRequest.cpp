@@ -233,6 +233,7 @@ Tokens RequestReader::ids(const Json &value) const {
       fail("a token id in '" + field + "' is not " + wholeNumberFrom(0, last));
     tokens.push_back(static_cast<int32_t>(*id));
   }
+  requireFits(tokens, model.manifest, /*isText=*/false);
   return tokens;
 }
 
@@ -240,9 +241,10 @@ Tokens RequestReader::encoded(const std::string &text) const {
   if (!model.text)
     fail(noTokenizer + std::string("as the 'prompt'"));
   requireNotStopped();
-  Result<Tokens> tokens = model.text->encode(text);
+  Result<Tokens> tokens = model.text->encode(text, maxEncodedTokens(model.manifest));
   if (!tokens)
     fail(tokens.error().message);
+  requireFits(*tokens, model.manifest, /*isText=*/true);
   return *std::move(tokens);
 }
 
@@ -357,9 +359,6 @@ CompletionRequest RequestReader::read() {
     request.settings.maxTokens = chat ? model.manifest.maxSeq : defaultCompletionTokens;
   request.settings.lookup = model.lookup;
   request.settings.mtp = model.mtp;
-  field = chat ? "messages" : "prompt";
-  for (const Tokens &prompt : request.prompts)
-    requireFits(prompt, model.manifest);
   if (Status valid = checkSettings(request.settings, model.manifest); !valid)
     throw BadRequest{{.message = valid.error().message}};
   return std::move(request);

@@ -82,14 +82,14 @@ struct Service {
   int64_t sequences = 0;
   bool isOpen = false; ///< other machines may use it without an API key
   std::unique_ptr<Api> api;
-  std::unique_ptr<TaskThread> reader;
+  std::unique_ptr<TaskThreads> readers;
   std::unique_ptr<EngineThread> engine;
 
   /// Requests in progress refer to the server and to the API, which must still exist.
   void stopThreads() {
     api->abort();
     engine.reset();
-    reader.reset();
+    readers.reset();
   }
 };
 
@@ -149,9 +149,9 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
   if (!engine)
     return engine.error();
   service->engine = *std::move(engine);
-  service->reader = std::make_unique<TaskThread>();
+  service->readers = std::make_unique<TaskThreads>();
   service->api = std::make_unique<Api>(
-      std::move(served), *service->engine, *service->reader,
+      std::move(served), *service->engine, *service->readers,
       cacheBytesPerSequence(manifest, chunk) * static_cast<uint64_t>(*sequences),
       Api::Options{.keys = std::move(keys),
                    .requestTimeout = std::chrono::seconds(arguments.requestTimeout),

@@ -1,4 +1,4 @@
-// A thread for work that would delay the server's: reading large requests.
+// Threads for work that would delay the server's: reading large requests.
 #ifndef MICA_BACKENDS_RUNTIME_SERVE_TASKTHREAD_H
 #define MICA_BACKENDS_RUNTIME_SERVE_TASKTHREAD_H
 
@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace mica::rt::serve {
@@ -37,6 +38,21 @@ private:
   bool takesOldest = false;
   bool stopping = false;
   std::thread thread;
+};
+
+/// A thread for tasks up to a size and one for larger ones, which may take seconds: a task does not
+/// wait for much larger ones.
+class TaskThreads {
+public:
+  static constexpr size_t maxSmallTask = 256 << 10;
+
+  /// See TaskThread::add.
+  void add(size_t size, std::function<void()> task) {
+    (size <= maxSmallTask ? small : large).add(size, std::move(task));
+  }
+
+private:
+  TaskThread small, large;
 };
 
 } // namespace mica::rt::serve

@@ -131,18 +131,19 @@ Status ChatTemplate::setTools(Json list) {
   return {};
 }
 
-Result<Tokens> ChatTemplate::idsOf(const Rendered &rendered) const {
+Result<Tokens> ChatTemplate::idsOf(const Rendered &rendered, size_t maxTokens) const {
   if (!rendered)
     return rendered.error();
   return text->encodeWithSpecialTokens(rendered->bytes,
-                                       special ? ByteRanges() : rendered->untrusted);
+                                       special ? ByteRanges() : rendered->untrusted, maxTokens);
 }
 
 Result<Tokens> ChatTemplate::encode(const std::vector<Message> &messages, bool answer) const {
   return idsOf(render(messages, answer));
 }
 
-Result<ChatTemplate::Prompt> ChatTemplate::encodeJson(const Json &messages) const {
+Result<ChatTemplate::Prompt> ChatTemplate::encodeJson(const Json &messages,
+                                                      size_t maxTokens) const {
   bool haveRoles = isListOfObjects(messages);
   for (const Json &message : messages)
     haveRoles = haveRoles && message.contains("role") && message["role"].is_string();
@@ -151,7 +152,7 @@ Result<ChatTemplate::Prompt> ChatTemplate::encodeJson(const Json &messages) cons
         "\"messages\" is not a list of objects with a role each; write [{\"role\": \"user\", "
         "\"content\": \"Hello\"}]"};
   Rendered rendered = renderList(messages, true);
-  Result<Tokens> ids = idsOf(rendered);
+  Result<Tokens> ids = idsOf(rendered, maxTokens);
   if (!ids)
     return ids.error();
   return Prompt{*std::move(ids), std::move(rendered->bytes)};

@@ -47,8 +47,10 @@ public:
     std::string text; ///< The text of the tokens.
   };
   /// Like encode, for messages as JSON: a list of objects with a role each, as the template takes
-  /// them, followed by the beginning of an answer. Errors: also if they are not such a list.
-  Result<Prompt> encodeJson(const nlohmann::ordered_json &messages) const;
+  /// them, followed by the beginning of an answer. `maxTokens`: as `maxIds` of Tokenizer::encode.
+  /// Errors: also if they are not such a list.
+  Result<Prompt> encodeJson(const nlohmann::ordered_json &messages,
+                            size_t maxTokens = SIZE_MAX) const;
   /// Only the text of encodeJson.
   Result<std::string> renderJson(const nlohmann::ordered_json &messages) const;
   /// The special tokens that the template writes after an answer; empty: none.
@@ -67,7 +69,7 @@ private:
   Rendered renderList(const nlohmann::ordered_json &messages, bool answer) const;
   Rendered renderBy(const jinja::Template &used, const nlohmann::ordered_json &messages,
                     const nlohmann::ordered_json &tools, bool answer) const;
-  Result<Tokens> idsOf(const Rendered &rendered) const;
+  Result<Tokens> idsOf(const Rendered &rendered, size_t maxTokens = SIZE_MAX) const;
   /// Whether conversations have tools and the model has a separate template for them.
   bool hasToolTemplate() const { return toolProgram && tools; }
 

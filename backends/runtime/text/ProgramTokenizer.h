@@ -27,16 +27,19 @@ public:
   static Result<std::unique_ptr<ProgramTokenizer>> fromTable(std::vector<std::byte> table,
                                                              const Manifest &manifest);
 
-  /// The ids of a prompt, including the special tokens that the model expects around it.
-  Result<Tokens> encode(std::string_view text) const { return tokenizer.encode(text, true); }
+  /// The ids of a prompt, including the special tokens that the model expects around it. `maxIds`:
+  /// see Tokenizer::encode.
+  Result<Tokens> encode(std::string_view text, size_t maxIds = SIZE_MAX) const {
+    return tokenizer.encode(text, true, {}, maxIds);
+  }
   /// The ids of a text: with `addSpecial`, as those of a prompt; with `parseSpecial`, special
   /// tokens are recognized by their spelling, otherwise they are ordinary text.
   Result<Tokens> encode(std::string_view text, bool addSpecial, bool parseSpecial) const;
   /// The ids of a text in which special tokens are spelled out, as by chat templates; in
-  /// `untrusted` ranges they are ordinary text.
-  Result<Tokens> encodeWithSpecialTokens(std::string_view text,
-                                         const ByteRanges &untrusted = {}) const {
-    return tokenizer.encode(text, false, untrusted);
+  /// `untrusted` ranges they are ordinary text. `maxIds`: see Tokenizer::encode.
+  Result<Tokens> encodeWithSpecialTokens(std::string_view text, const ByteRanges &untrusted = {},
+                                         size_t maxIds = SIZE_MAX) const {
+    return tokenizer.encode(text, false, untrusted, maxIds);
   }
   bool isSpecial(int32_t id) const { return tokenizer.isSpecial(id); }
   /// The bytes that one token adds to a text; see Tokenizer::bytesOf.

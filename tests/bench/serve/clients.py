@@ -7,7 +7,8 @@
 
 Each client sends a request after the answer to the previous one: a prompt and an answer of random length (token ids, drawn
 by --seed), streamed. The output is JSON: tokens per second, time to first token and gaps between tokens (seconds, percentiles).
-With --long N, another client sends prompts of N tokens; its own figures do not count. With --idle N, N more connections, which have
+With --long N, another client sends prompts of N tokens; its own figures do not count. With --pad N, bodies have at least N bytes, by spaces.
+With --huge N, N more clients send texts of 15 MB to --huge-path, whose figures do not count either; "huge" counts them. With --idle N, N more connections, which have
 received an answer, stay open and idle for half of the time; "gaps_idle" are the gaps from when all are open. With --pid, the memory of
 that process is recorded before and after they were opened.
 
@@ -41,6 +42,9 @@ def arguments():
     parser.add_argument("--temperature", type=float, default=0)
     parser.add_argument("--vocabulary", type=int, default=500, help="ids are below this")
     parser.add_argument("--long", type=int, help="tokens of the prompts of one more client")
+    parser.add_argument("--pad", type=int, default=0, help="bytes of a body, at least")
+    parser.add_argument("--huge", type=int, default=0, help="more clients that send texts of 15 MB")
+    parser.add_argument("--huge-path", default="/v1/completions", help="also /tokenize")
     parser.add_argument("--idle", type=int, help="connections that wait during the second half of the time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--garbage", action="store_true")
@@ -81,7 +85,7 @@ class Client:
     def body(self, **fields):
         prompt = [self.random.randrange(self.options.vocabulary) for _ in range(self.random.randint(*self.options.prompt))]
         return json.dumps({"prompt": prompt, "max_tokens": self.random.randint(*self.options.answer), "ignore_eos": True,
-                           "temperature": getattr(self.options, "temperature", 0), "stream": True, **fields}).encode()
+                           "temperature": getattr(self.options, "temperature", 0), "stream": True, **fields}).encode().ljust(getattr(self.options, "pad", 0))
 
     async def stream(self, body, times, usage=None):
         """One request to its end; its status. `times` receives the times at which its tokens arrived, `usage` the server's count."""
@@ -167,6 +171,16 @@ class Client:
         while time.monotonic() < end:
             prompt = [self.random.randrange(self.options.vocabulary) for _ in range(self.options.long)]
             await self.stream(self.body(prompt=prompt, max_tokens=1), [])
+
+    async def huge(self, request, end, statuses):
+        while time.monotonic() < end:
+            reader, writer = await self.connect()
+            for begin in range(0, len(request), 1 << 18):  # other clients proceed in between
+                writer.write(request[begin:begin + (1 << 18)])
+                await writer.drain()
+            status = int((await self.rest(reader)).split(maxsplit=2)[1])
+            writer.close()
+            statuses[status] = statuses.get(status, 0) + 1
 
     # Misbehavior.
 
@@ -300,6 +314,8 @@ def resident(pid):
 async def main():
     options = arguments()
     clients = [Client(options, number) for number in range(options.clients)]
+    field = "content" if options.huge_path == "/tokenize" else "prompt"
+    huge = Client.post(json.dumps({field: "a b " * 3750000}).encode(), path=options.huge_path) if options.huge else b""
     start = time.monotonic()
     end = start + options.seconds
     if options.garbage:
@@ -319,6 +335,8 @@ async def main():
         tasks = [client.loop(figures, end) for client in clients]
         if options.long:
             tasks.append(Client(options, "long").long(end))
+        statuses = {}
+        tasks += [Client(options, f"huge {number}").huge(huge, end, statuses) for number in range(options.huge)]
         notes, half = {}, start + options.seconds / 2
         if options.idle:
             soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -329,6 +347,8 @@ async def main():
         result = {"seconds": round(seconds, 1), "requests": figures.requests, "errors": figures.errors, "prompt_tokens": figures.prompt_tokens,
                   "tokens_per_second": round(figures.tokens / seconds, 1), "first_token": percentiles(figures.first),
                   "gaps": percentiles([gap for when, gap in figures.gaps if not options.idle or when < half]), **notes}
+        if options.huge:
+            result["huge"] = statuses
         if options.idle:
             result["gaps_idle"] = percentiles([gap for when, gap in figures.gaps if when >= half + notes["opened_after"]])
     json.dump(result, sys.stdout)

@@ -68,9 +68,13 @@ class Table(unittest.TestCase):
             rows = self.table(("tiny-int8-abc", {"loop": {"Mica": [loop(30, **more)], PEER: [loop(10, **more)]}}, {}, 0))
             return [row[-1] for row in rows[:2]], rows[0][2]
         few = "not measured: 1.1 requests per client"
-        self.assertEqual(verdicts(**{"requests per client": 1.1, "clients": 4, "longest prompt": 512, "longest answer": 64}),
-                         ([f">= 1.5x: {few}", f"<= 1x: {few}"], "4 clients in a closed loop, prompts of up to 512 tokens, answers of up to 64: tokens/s"))
-        self.assertEqual(verdicts(**{"requests per client": 3})[0], [">= 1.5x: reached (1 round)", "<= 1x: reached (1 round)"])
+        sizes = {"clients": 4, "scale": 4, "shortest prompt": 8, "longest prompt": 512, "shortest answer": 4, "longest answer": 64}
+        self.assertEqual(verdicts(**{"requests per client": 1.1}, **sizes),
+                         ([f">= 1.5x: {few}", f"<= 1x: {few}"],
+                          "4 clients in a closed loop, prompts of 8 to 512 tokens, answers of 4 to 64 (1/4 of the goal's): tokens/s"))
+        self.assertEqual(verdicts(**{"requests per client": 2}),
+                         ([">= 1.5x: reached (1 round)", "<= 1x: reached (1 round)"],
+                          "64 clients in a closed loop, prompts of 32 to 2048 tokens, answers of 16 to 256: tokens/s"))
         unknown = "not measured: the requests per client were not recorded"
         self.assertEqual(verdicts()[0], [f">= 1.5x: {unknown}", f"<= 1x: {unknown}"])
 

@@ -161,13 +161,13 @@ def arrival(engine, size):
 
 def loop(engine, size):
     scale, count = engine.options.loop_scale, size(64, 4)
-    shortest, prompt, least, answer = (max(1, tokens // scale) for tokens in (32, size(2048), 16, size(256, 17)))
+    sizes = {name: max(1, tokens // scale) for name, tokens in (("shortest prompt", 32), ("longest prompt", size(2048)), ("shortest answer", 16),
+                                                                ("longest answer", size(256, 17)))}
     with running(engine, 8) as (url, _):
-        found = load(url, "--clients", count, "--seconds", size(engine.options.loop_seconds), "--prompt", f"{shortest}:{prompt}", "--answer",
-                     f"{least}:{answer}")
+        found = load(url, "--clients", count, "--seconds", size(engine.options.loop_seconds),
+                     "--prompt", f"{sizes['shortest prompt']}:{sizes['longest prompt']}", "--answer", f"{sizes['shortest answer']}:{sizes['longest answer']}")
     return {"tokens/s": found["tokens_per_second"], "p99 first token, s": found["first_token"]["p99"], "p99 gap, ms": 1e3 * p99(found["gaps"]),
-            "requests": found["requests"], "requests per client": found["requests"] / count, "clients": count, "longest prompt": prompt,
-            "longest answer": answer}
+            "requests": found["requests"], "requests per client": found["requests"] / count, "clients": count, "scale": scale, **sizes}
 
 
 #: Seconds that a user takes to read an answer and to write the next question.

@@ -47,6 +47,7 @@ function appendMarkdown(parent, text) {
         code = null;
       } else {
         const block = document.createElement("pre");
+        block.tabIndex = 0; // so that keys scroll it
         code = document.createElement("code");
         block.append(code);
         parent.append(block);
@@ -110,7 +111,7 @@ class GrowingMarkdown {
 // --- The conversation. ---
 
 function showMessage(role, text) {
-  const element = document.createElement("section");
+  const element = document.createElement("article");
   element.className = "message " + role;
   element.setAttribute("aria-label", role === "user" ? "You" : role === "error" ? "Error" : "Model");
   element.textContent = text;

@@ -35,10 +35,10 @@ const Regex::Searcher *PreTokenizer::failure(const Scratch &scratch) {
   return nullptr;
 }
 
-void PreTokenizer::apply(size_t step, std::string_view text, bool atStart, Scratch &scratch,
+bool PreTokenizer::apply(size_t step, std::string_view text, bool atStart, Scratch &scratch,
                          Sink &sink) const {
   if (text.empty())
-    return;
+    return true;
   if (step == steps.size())
     return sink.word(text);
   switch (steps[step].rule.kind) {
@@ -51,22 +51,23 @@ void PreTokenizer::apply(size_t step, std::string_view text, bool atStart, Scrat
   case PreTokenizerKind::Metaspace:
     return applyMetaspace(step, text, atStart, scratch, sink);
   }
+  return true;
 }
 
-void PreTokenizer::applySplit(size_t step, std::string_view text, bool atStart, Scratch &scratch,
+bool PreTokenizer::applySplit(size_t step, std::string_view text, bool atStart, Scratch &scratch,
                               Sink &sink) const {
   const PreTokenizerStep &rule = steps[step].rule;
   bool stream = rule.behavior == SplitBehavior::Isolated || rule.behavior == SplitBehavior::Removed;
   std::vector<Piece> pieces; // for the behaviors that look at neighbors
   auto hand = [&](size_t begin, size_t end) {
-    apply(step + 1, text.substr(begin, end - begin), atStart && begin == 0, scratch, sink);
+    return apply(step + 1, text.substr(begin, end - begin), atStart && begin == 0, scratch, sink);
   };
   auto meet = [&](size_t begin, size_t end, bool match) {
     match ^= rule.invert;
-    if (!stream)
-      pieces.push_back({begin, end, match});
-    else if (!match || rule.behavior == SplitBehavior::Isolated)
-      hand(begin, end);
+    if (stream)
+      return (match && rule.behavior == SplitBehavior::Removed) || hand(begin, end);
+    pieces.push_back({begin, end, match});
+    return true;
   };
   size_t done = 0, from = 0;
   Regex::Match match{0, 0};
@@ -78,16 +79,17 @@ void PreTokenizer::applySplit(size_t step, std::string_view text, bool atStart, 
       from = done + (done < text.size() ? charLength(text[done]) : 1);
       continue;
     }
-    if (done != match.begin)
-      meet(done, match.begin, false);
-    meet(match.begin, match.end, true);
+    if (done != match.begin && !meet(done, match.begin, false))
+      return false;
+    if (!meet(match.begin, match.end, true))
+      return false;
     done = from = match.end;
     any = true;
   }
-  if (done != text.size())
-    meet(done, text.size(), false);
-  for (const Piece &piece : merge(pieces, rule.behavior))
-    hand(piece.begin, piece.end);
+  if (done != text.size() && !meet(done, text.size(), false))
+    return false;
+  return std::ranges::all_of(merge(pieces, rule.behavior),
+                             [&](const Piece &piece) { return hand(piece.begin, piece.end); });
 }
 
 std::vector<PreTokenizer::Piece> PreTokenizer::merge(const std::vector<Piece> &pieces,
@@ -116,7 +118,7 @@ std::vector<PreTokenizer::Piece> PreTokenizer::merge(const std::vector<Piece> &p
   return out;
 }
 
-void PreTokenizer::applyMetaspace(size_t step, std::string_view text, bool atStart,
+bool PreTokenizer::applyMetaspace(size_t step, std::string_view text, bool atStart,
                                   Scratch &scratch, Sink &sink) const {
   const PreTokenizerStep &rule = steps[step].rule;
   std::string replaced;
@@ -137,9 +139,11 @@ void PreTokenizer::applyMetaspace(size_t step, std::string_view text, bool atSta
   for (bool first = atStart; !rest.empty(); first = false) {
     size_t next = std::min(rest.find(rule.text, rest.starts_with(rule.text) ? rule.text.size() : 0),
                            rest.size());
-    apply(step + 1, rest.substr(0, next), first, scratch, sink);
+    if (!apply(step + 1, rest.substr(0, next), first, scratch, sink))
+      return false;
     rest.remove_prefix(next);
   }
+  return true;
 }
 
 } // namespace mica::rt::tokenizer

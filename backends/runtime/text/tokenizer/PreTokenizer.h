@@ -16,7 +16,8 @@ public:
   /// Receives the words in order; a word is valid until the call returns.
   class Sink {
   public:
-    virtual void word(std::string_view text) = 0;
+    /// Returns whether it takes more words.
+    virtual bool word(std::string_view text) = 0;
 
   protected:
     ~Sink() = default;
@@ -31,8 +32,8 @@ public:
   static Result<PreTokenizer> create(const Table &table);
   Scratch makeScratch() const;
 
-  /// Splits well-formed `text`, which must not be empty; `atStart`: it is at the start of the
-  /// input.
+  /// Splits well-formed `text`, which must not be empty, until `sink` takes no more words.
+  /// `atStart`: it is at the start of the input.
   void split(std::string_view text, bool atStart, Scratch &scratch, Sink &sink) const {
     apply(0, text, atStart, scratch, sink);
   }
@@ -47,10 +48,11 @@ private:
     bool match;
   };
 
-  void apply(size_t step, std::string_view text, bool atStart, Scratch &scratch, Sink &sink) const;
-  void applySplit(size_t step, std::string_view text, bool atStart, Scratch &scratch,
+  /// Return whether `sink` takes more words.
+  bool apply(size_t step, std::string_view text, bool atStart, Scratch &scratch, Sink &sink) const;
+  bool applySplit(size_t step, std::string_view text, bool atStart, Scratch &scratch,
                   Sink &sink) const;
-  void applyMetaspace(size_t step, std::string_view text, bool atStart, Scratch &scratch,
+  bool applyMetaspace(size_t step, std::string_view text, bool atStart, Scratch &scratch,
                       Sink &sink) const;
   static std::vector<Piece> merge(const std::vector<Piece> &pieces, SplitBehavior behavior);
 

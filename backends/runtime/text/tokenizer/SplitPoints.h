@@ -18,15 +18,15 @@ public:
   /// Whether the vocabulary allows any split.
   bool any() const { return present; }
 
-  /// Calls `visit` for each part of `text`.
-  template <typename Visit> void forEach(std::string_view text, Visit visit) const {
+  /// Calls `visit` for each part of `text` as long as it returns true. Returns its last result.
+  template <typename Visit> bool forEach(std::string_view text, Visit visit) const {
     while (present && !text.empty()) {
       size_t splitPoint = find(text);
-      visit(text.substr(0, splitPoint));
+      if (!visit(text.substr(0, splitPoint)))
+        return false;
       text.remove_prefix(splitPoint);
     }
-    if (!text.empty())
-      visit(text);
+    return text.empty() || visit(text);
   }
 
 private:

@@ -52,14 +52,18 @@ Error at(size_t byte, const Error &error) {
 
 class Encoding final : public PreTokenizer::Sink {
 public:
+  /// Takes words until there are more than `maxIds`.
   Encoding(const Model &model, const SplitPoints &splitPoints, bool cached,
-           std::vector<int32_t> &ids)
-      : model(model), splitPoints(splitPoints), ids(ids) {
+           std::vector<int32_t> &ids, size_t maxIds)
+      : model(model), splitPoints(splitPoints), ids(ids), maxIds(maxIds) {
     if (cached)
       cache.emplace();
   }
-  void word(std::string_view text) override {
-    splitPoints.forEach(text, [this](std::string_view part) { encode(part); });
+  bool word(std::string_view text) override {
+    return splitPoints.forEach(text, [this](std::string_view part) {
+      encode(part);
+      return ids.size() <= maxIds;
+    });
   }
 
 private:
@@ -77,6 +81,7 @@ private:
   const Model &model;
   const SplitPoints &splitPoints;
   std::vector<int32_t> &ids;
+  const size_t maxIds;
   std::optional<WordCache> cache;
 };
 
@@ -109,7 +114,7 @@ Result<Tokenizer> Tokenizer::load(std::span<const std::byte> bytes,
 }
 
 Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSpecial,
-                                               const ByteRanges &given) const {
+                                               const ByteRanges &given, size_t maxIds) const {
   constexpr size_t worthCaching = 4096; // bytes; below, clearing the cache costs more than it saves
   std::string repaired;
   ByteRanges untrusted = given;
@@ -123,10 +128,12 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSp
     ids = parts->table.prefixIds;
   bool words = !parts->table.preTokenizer.empty() || parts->splitPoints.any();
   bool cached = words && text.size() >= worthCaching;
-  Encoding encoding(*parts->model, parts->splitPoints, cached, ids);
+  Encoding encoding(*parts->model, parts->splitPoints, cached, ids, maxIds);
   PreTokenizer::Scratch scratch = parts->preTokenizer.makeScratch();
   for (const AddedTokens::Part &raw :
        parts->addedTokens.split(text, /*normalized=*/false, untrusted)) {
+    if (ids.size() > maxIds)
+      break;
     if (raw.id != -1) {
       ids.push_back(raw.id);
       continue;
@@ -144,6 +151,8 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSp
     }
     for (const AddedTokens::Part &part :
          parts->addedTokens.split(segment, /*normalized=*/true, trace.untrusted)) {
+      if (ids.size() > maxIds)
+        break;
       bool atStart = raw.begin == 0 && part.begin == 0 && !trace.moved;
       if (part.id != -1)
         ids.push_back(part.id);
@@ -159,7 +168,7 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool addSp
       return at(own ? raw.begin : place - text.data(), failed->failure().error());
     }
   }
-  if (addSpecial)
+  if (addSpecial && ids.size() <= maxIds)
     ids.insert(ids.end(), parts->table.suffixIds.begin(), parts->table.suffixIds.end());
   return ids;
 }

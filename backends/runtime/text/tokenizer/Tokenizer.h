@@ -33,10 +33,12 @@ public:
   /// The ids of `text`. Added tokens are recognized by their spelling, except special and reserved
   /// tokens with a byte in `untrusted`, which are ordinary text; other ids do not depend on
   /// `untrusted`. Invalid UTF-8 is read as U+FFFD, and is untrusted if any part of it is. With
-  /// `addSpecial`, the ids that the model expects around a prompt (such as BOS) are added. Error: a
-  /// pattern of the tokenizer exceeds its limits.
+  /// `addSpecial`, the ids that the model expects around a prompt (such as BOS) are added. If there
+  /// are more than `maxIds`, the result is a beginning of them that has more than `maxIds`, and the
+  /// rest of the text is not encoded. Error: a pattern of the tokenizer exceeds its limits.
   Result<std::vector<int32_t>> encode(std::string_view text, bool addSpecial,
-                                      const ByteRanges &untrusted = {}) const;
+                                      const ByteRanges &untrusted = {},
+                                      size_t maxIds = SIZE_MAX) const;
 
   /// The number of ids, 0 .. size()-1; some may be unused.
   int32_t size() const;

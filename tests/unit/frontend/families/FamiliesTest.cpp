@@ -1,4 +1,3 @@
-#include "tests/unit/Paths.h"
 #include "tests/unit/frontend/config/ConfigText.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -493,6 +492,20 @@ TEST(GptOss, HasItsDefaults) {
                 "\"rope_type\": \"default\" or \"yarn\""));
 }
 
+TEST(Gemma4, HasTwoNamesOfTheSizeOfExperts) {
+  auto readAs = [](llvm::StringRef sizes) {
+    return asGemma4(
+        ("\"enable_moe_block\": true, \"num_experts\": 4, \"top_k_experts\": 2" + sizes).str());
+  };
+  auto older = readAs(R"(, "expert_intermediate_size": 48)");
+  ASSERT_TRUE(bool(older)) << llvm::toString(older.takeError());
+  EXPECT_EQ(std::get<SparseConfig>(older->layerTypes[0].ffn).expert.inner, 48);
+  EXPECT_THAT(
+      llvm::toString(
+          readAs(R"(, "expert_intermediate_size": 48, "moe_intermediate_size": 40)").takeError()),
+      HasSubstr("which contradicts"));
+}
+
 TEST(Windows, AreRefusedWhereTheFamilyHasNone) {
   auto sliding = asFamily("granite", "GraniteForCausalLM",
                           R"("layer_types": ["sliding_attention", "full_attention",
@@ -521,6 +534,13 @@ TEST(Lfm2, HasConvolutionsAndAttention) {
   auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
   EXPECT_THAT(problem(R"("full_attn_idxs": [5])"),
               HasSubstr("has 5 among the layers with attention, expected indices of 5 layers"));
+  constexpr const char *both = R"(, "layer_types": ["conv", "full_attention", "conv",
+                                  "full_attention", "conv"])";
+  EXPECT_EQ(problem((R"("full_attn_idxs": [1, 3])" + llvm::Twine(both)).str()), "");
+  EXPECT_EQ(problem((R"("full_attn_idxs": null)" + llvm::Twine(both)).str()), "");
+  EXPECT_THAT(problem((R"("full_attn_idxs": [1])" + llvm::Twine(both)).str()),
+              HasSubstr("has the layer type \"full_attention\" for layer 3 in \"layer_types\", "
+                        "which contradicts \"full_attn_idxs\"; keep one of them"));
   EXPECT_THAT(problem(R"("conv_L_cache": 33)"), HasSubstr("conv_L_cache"));
   EXPECT_THAT(problem(R"("layer_types": ["conv", "conv", "mamba", "conv", "conv"])"),
               HasSubstr("has the layer type \"mamba\" in \"layer_types\", only full_attention and "
@@ -686,6 +706,21 @@ TEST(NemotronH, RefusesLayersThatItDoesNotKnow) {
   EXPECT_THAT(problem(R"({"hybrid_override_pattern": "ME", "n_routed_experts": 0})"),
               HasSubstr("has the layer type \"moe\" in \"hybrid_override_pattern\", but no "
                         "experts; correct it"));
+  auto withList = [&](const char *pattern) {
+    return problem((R"({"layers_block_type": ["mamba", "full_attention", "mlp", "moe"],
+                        "hybrid_override_pattern": ")" +
+                    llvm::Twine(pattern) + "\"}")
+                       .str());
+  };
+  EXPECT_EQ(withList("M*-E"), "");
+  EXPECT_THAT(withList("M*-EM"),
+              HasSubstr("has 5 letters in \"hybrid_override_pattern\" for 4 layers; list one for "
+                        "each layer"));
+  EXPECT_THAT(withList("MM-E"),
+              HasSubstr("has the layer type \"full_attention\" for layer 1 in "
+                        "\"layers_block_type\", which contradicts \"hybrid_override_pattern\"; "
+                        "keep one of them"));
+  EXPECT_THAT(withList("M*EE"), HasSubstr("has the layer type \"mlp\" for layer 2"));
   EXPECT_THAT(problem(R"({"hybrid_override_pattern": "M", "mlp_hidden_act": "silu"})"),
               HasSubstr("\"mlp_hidden_act\""));
 }
@@ -758,16 +793,21 @@ TEST(Qwen3Next, HasDeltaNetsAndGatedAttention) {
   const auto &sparse = std::get<SparseConfig>(model->layerTypes[2].ffn);
   EXPECT_TRUE(sparse.normalize && sparse.sharedGate);
   EXPECT_EQ(sparse.shared.inner, 12);
-  auto named = readAs(R"("full_attention_interval": 2, "layer_types": ["linear_attention",
-      "linear_attention", "linear_attention", "linear_attention", "full_attention"])");
+  constexpr const char *last = R"("layer_types": ["linear_attention", "linear_attention",
+      "linear_attention", "linear_attention", "full_attention"])";
+  auto named = readAs(last);
   ASSERT_TRUE(bool(named)) << llvm::toString(named.takeError());
-  EXPECT_EQ(named->layers, (std::vector<unsigned>{0, 0, 0, 0, 1})) << "names come before the rule";
+  EXPECT_EQ(named->layers, (std::vector<unsigned>{0, 0, 0, 0, 1})) << "the rule is a default";
   auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
   EXPECT_THAT(
       llvm::toString(readAs("", 3).takeError()),
       HasSubstr("has 4 value heads of linear attention, not a multiple of its 3 key heads; correct "
                 "\"linear_num_value_heads\" or \"linear_num_key_heads\""));
   EXPECT_THAT(problem(R"("full_attention_interval": 0)"), HasSubstr("full_attention_interval"));
+  EXPECT_EQ(problem((R"("full_attention_interval": 5, )" + llvm::Twine(last)).str()), "");
+  EXPECT_THAT(problem((R"("full_attention_interval": 2, )" + llvm::Twine(last)).str()),
+              HasSubstr("has the layer type \"linear_attention\" for layer 1 in \"layer_types\", "
+                        "which contradicts \"full_attention_interval\"; keep one of them"));
   EXPECT_THAT(problem(R"("linear_conv_kernel_dim": 33)"), HasSubstr("linear_conv_kernel_dim"));
   EXPECT_THAT(problem(R"("layer_types": ["mamba", "mamba", "mamba", "mamba", "mamba"])"),
               HasSubstr("only full_attention and linear_attention are supported"));
@@ -949,18 +989,6 @@ TEST(Qwen3Moe, ReadsBothNamesOfTheExpertCount) {
   EXPECT_EQ(problemOf(qwen3MoeText, R"({"num_experts_per_tok": 9})"),
             "config.json: chooses 9 experts per token of 8; correct \"num_experts_per_tok\" or "
             "\"num_experts\"");
-}
-
-/// Published configs, if available beside the checkout.
-TEST(Published, ConfigsOfKnownFamiliesAreRead) {
-  std::filesystem::path configs = MICA_SOURCE_DIR "/../shared/configs";
-  if (!std::filesystem::is_directory(configs))
-    GTEST_SKIP() << "no published configs at " << configs;
-  for (const char *name : {"Llama-3.2-1B-Instruct", "smollm2_135m", "qwen3-0.6b", "qwen3-30b"}) {
-    auto config = readJsonObject((configs / name).string() + ".json");
-    ASSERT_TRUE(bool(config));
-    EXPECT_EQ(messageOf(modelConfigFrom(*config, name, nullptr)), "");
-  }
 }
 
 } // namespace

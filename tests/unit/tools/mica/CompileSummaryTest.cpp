@@ -112,6 +112,7 @@ TEST(CompileSummary, ShowsThePrecisionLossOfConvertedBlocks) {
                 costText(blocks, costsOf(Precision::Int4, blocks).calibrated.exactRows) +
                 "); try ./smol chat");
   // Most weights are numbers.
+  summary.statistics = ActivationStatistics::None;
   summary.source = "F16";
   summary.rounded = {"F16"};
   summary.weights = Precision::BF16;

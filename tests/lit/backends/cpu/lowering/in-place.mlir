@@ -123,7 +123,7 @@ func.func @copies_in_a_kernel(%x: memref<?x16xf32>, %a: !cache {mica.role = "cac
 
 // -----
 
-// A state of fixed size, whose only dynamic extent is the number of sequences, beside memory of other sizes.
+// A recurrent state, whose only dynamic extent is the number of sequences, beside memory of other sizes.
 !state = memref<2x?x8x28736xf32>
 !other = memref<2x?x8x28672xf32>
 func.func private @update(%begin: index, %end: index, %x: !other, %state: !state) { return }
@@ -137,7 +137,7 @@ func.func @state_in_place(%x: memref<?x16xf32>, %state: !state {mica.role = "cac
 
 // -----
 
-// A state that is used after its update.
+// A recurrent state that is used after its update.
 !state = memref<2x?x8x28736xf32>
 func.func private @update(%begin: index, %end: index, %x: memref<?x16xf32>, %state: !state) { return }
 func.func @copied_state(%x: memref<?x16xf32>, %state: !state {mica.role = "cache"}, %n: index)
@@ -150,4 +150,40 @@ func.func @copied_state(%x: memref<?x16xf32>, %state: !state {mica.role = "cache
   // expected-note @+1 {{for this append (update)}}
   exec.launch @update tasks(%one) ins(%x : memref<?x16xf32>) outs(%copy : !state)
   return %state : !state
+}
+
+// -----
+
+// A rolling state and a recurrent one that a layer updates, beside rows as wide as those of the ring.
+!ring = memref<10x?x64x100xf32>
+!state = memref<10x?x8x28736xf32>
+func.func private @conv(%begin: index, %end: index, %x: memref<?x100xf32>, %y: memref<?x100xf32>, %ring: !ring) { return }
+func.func private @scan(%begin: index, %end: index, %x: memref<?x100xf32>, %state: !state) { return }
+func.func private @layer(%x: memref<?x100xf32>, %n: index, %ring: !ring, %state: !state) {
+  %two = arith.constant 2 : index
+  %y = memref.alloc(%n) : memref<?x100xf32>
+  exec.launch @conv tasks(%two) ins(%x : memref<?x100xf32>) outs(%y, %ring : memref<?x100xf32>, !ring)
+  exec.launch @scan tasks(%two) ins(%y : memref<?x100xf32>) outs(%state : !state)
+  return
+}
+func.func @states_in_place(%x: memref<?x100xf32>, %n: index, %ring: !ring {mica.role = "cache"}, %state: !state {mica.role = "cache"})
+    -> (!ring {mica.role = "cache"}, !state {mica.role = "cache"}) {
+  call @layer(%x, %n, %ring, %state) : (memref<?x100xf32>, index, !ring, !state) -> ()
+  return %ring, %state : !ring, !state
+}
+
+// -----
+
+// A rolling state that is used after its update.
+!ring = memref<10x?x64x100xf32>
+func.func private @conv(%begin: index, %end: index, %x: memref<?x100xf32>, %ring: !ring) { return }
+func.func @copied_ring(%x: memref<?x100xf32>, %ring: !ring {mica.role = "cache"}, %n: index) -> (!ring {mica.role = "cache"}) {
+  %two = arith.constant 2 : index
+  // expected-error @+1 {{a cache or state would be copied here}}
+  %copy = memref.alloc(%n) : !ring
+  // expected-error @+1 {{a cache or state would be copied here}}
+  memref.copy %ring, %copy : !ring to !ring
+  // expected-note @+1 {{for this append (conv)}}
+  exec.launch @conv tasks(%two) ins(%x : memref<?x100xf32>) outs(%copy : !ring)
+  return %ring : !ring
 }

@@ -50,15 +50,15 @@ protected:
     auto started = EngineThread::start(*model, {.slots = 2, .promptRows = 4}, 2);
     ASSERT_TRUE(started) << started.error().message;
     engine = *std::move(started);
-    reader = std::make_unique<TaskThread>();
+    readers = std::make_unique<TaskThreads>();
   }
   void TearDown() override {
     engine.reset();
-    reader.reset();
+    readers.reset();
   }
 
   void open(const ServedModel &served, Api::Options options = {}) {
-    api.emplace(served, *engine, *reader, 0, std::move(options));
+    api.emplace(served, *engine, *readers, 0, std::move(options));
   }
   std::string manifest() const override { return fakeManifest("", fakeVocab, 1000); }
   /// The fake model has no tokenizer.
@@ -109,7 +109,7 @@ protected:
 
   MemoryBudget memory{1 << 20};
   std::unique_ptr<EngineThread> engine;
-  std::unique_ptr<TaskThread> reader;
+  std::unique_ptr<TaskThreads> readers;
   std::optional<Api> api;
 };
 
@@ -165,7 +165,7 @@ TEST_F(ApiTest, UnreadBodies) {
   openFake({});
   const std::string body = R"({"prompt": [1, 5], "max_tokens": 1})" + std::string(100000, ' ');
   std::promise<void> resume;
-  reader->add(1, [ready = resume.get_future().share()] { ready.wait(); });
+  readers->add(1, [ready = resume.get_future().share()] { ready.wait(); });
   auto aborted = std::make_shared<FakeExchange>(), abandoned = std::make_shared<FakeExchange>(),
        left = std::make_shared<FakeExchange>(), late = std::make_shared<FakeExchange>(),
        other = std::make_shared<FakeExchange>();
@@ -244,7 +244,7 @@ TEST_F(ApiTest, RepliesAreReserved) {
   HttpReply large = replyTo("/tokenize", Json{{"content", std::string(600000, 'a')}}.dump(), false);
   EXPECT_EQ(large.status, 413u);
   EXPECT_THAT(large.body, HasSubstr("send less"));
-  reader.reset();
+  readers.reset();
   EXPECT_EQ(memory.used(), 0u);
 }
 } // namespace

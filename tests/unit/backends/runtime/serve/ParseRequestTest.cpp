@@ -74,6 +74,37 @@ TEST(ParseRequest, PromptsThatAreTooLongAreNotRenderedAgain) {
   EXPECT_EQ(error["code"], "context_length_exceeded");
 }
 
+/// Of a text that is far too long, only a part is encoded.
+TEST(ParseRequest, LongTextsAreNotEncodedToTheEnd) {
+  const ByteModel model(100);
+  auto words = [](size_t count) {
+    std::string text;
+    while (count-- > 0)
+      text += " a";
+    return text;
+  };
+  auto length = [&](const Json &prompt) {
+    Json error = errorOf(model, Endpoint::Completions, {{"prompt", prompt}});
+    EXPECT_EQ(error["param"], "prompt");
+    EXPECT_EQ(error["code"], "context_length_exceeded");
+    auto text = error["message"].get<std::string>();
+    EXPECT_THAT(text, HasSubstr("more than the context of 100 positions; shorten it"));
+    return text.substr(0, text.find(','));
+  };
+  const size_t each =
+      model.served().text->encode(words(2))->size() - model.served().text->encode(words(1))->size();
+  EXPECT_EQ(length(words(200 / each)), "the prompt has 200 tokens");
+  for (const Json &prompt :
+       {Json(words(200 / each + 1)), Json(words(1 << 20)), Json({"a", words(1 << 20)})})
+    EXPECT_THAT(length(prompt), testing::MatchesRegex("the prompt has at least 20[1-9] tokens"));
+  EXPECT_EQ(length(std::vector<int32_t>(1000, 5)), "the prompt has 1000 tokens");
+
+  const Json message = {{"role", "user"}, {"content", words(1 << 20)}};
+  Json error = errorOf(model, Endpoint::ChatCompletions, {{"messages", Json::array({message})}});
+  EXPECT_THAT(error["message"], testing::StartsWith("the prompt has at least 20"));
+  EXPECT_EQ(error["param"], "messages");
+}
+
 TEST(ParseRequest, StopsWhileMessagesAreRead) {
   const ByteModel model(1 << 20);
   std::stop_source stop;

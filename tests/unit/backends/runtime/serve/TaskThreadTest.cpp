@@ -1,5 +1,6 @@
 #include "backends/runtime/serve/TaskThread.h"
 
+#include <chrono>
 #include <future>
 #include <gmock/gmock.h>
 
@@ -20,4 +21,17 @@ TEST(TaskThread, SmallestAndOldestTasksAlternate) {
   ready.set_value();
   end.get_future().wait();
   EXPECT_THAT(order, testing::ElementsAre(7, 1, 3, 5, 6));
+}
+
+TEST(TaskThreads, SmallTasksDoNotWaitForLargeOnes) {
+  std::promise<void> begun, ready, small;
+  TaskThreads threads;
+  threads.add(TaskThreads::maxSmallTask + 1, [&] {
+    begun.set_value();
+    ready.get_future().wait();
+  });
+  begun.get_future().wait();
+  threads.add(TaskThreads::maxSmallTask, [&] { small.set_value(); });
+  EXPECT_EQ(small.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  ready.set_value();
 }

@@ -6,7 +6,9 @@
 
 #include "gtest/gtest.h"
 
+#include <algorithm>
 #include <ctime>
+#include <set>
 
 namespace mica::test {
 namespace {
@@ -77,6 +79,33 @@ TEST_P(SpeedTest, StepsGrowLinearly) {
     EXPECT_LE(one, 500000u) << unit;
     EXPECT_LE(two, 2.5 * static_cast<double>(one) + 100) << unit;
   }
+}
+
+/// A limit of ids ends encoding early, after a word.
+TEST_P(SpeedTest, EncodingEndsAtALimit) {
+  std::string text;
+  for (int i = 0; i < 20000; ++i)
+    text += " word" + std::to_string(i);
+  const std::vector<int32_t> all = *open->tokenizer.encode(text, true);
+  // These vocabularies encode a text as a whole.
+  const std::set<std::string> whole = {"llama2_kin.json", "sp_unigram.model"};
+  const bool isWhole = whole.contains(GetParam());
+  for (size_t limit : {size_t(0), size_t(1), size_t(100), all.size() - 1, all.size()}) {
+    const std::vector<int32_t> some = *open->tokenizer.encode(text, true, {}, limit);
+    EXPECT_GT(some.size(), std::min(limit, all.size() - 1));
+    EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin())) << limit;
+    constexpr size_t maxIdsOfWord = 10;
+    if (!isWhole)
+      EXPECT_LE(some.size(), limit + maxIdsOfWord);
+  }
+  // Merges are counted, which most words need.
+  auto steps = [&](size_t limit) {
+    uint64_t before = rt::tokenizer::mergeSteps;
+    EXPECT_TRUE(open->tokenizer.encode(text, true, {}, limit));
+    return rt::tokenizer::mergeSteps - before;
+  };
+  if (uint64_t most = steps(SIZE_MAX); !isWhole && most > 0)
+    EXPECT_LT(steps(100), most / 50);
 }
 
 INSTANTIATE_TEST_SUITE_P(Small, SpeedTest,
