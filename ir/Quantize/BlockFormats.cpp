@@ -3,10 +3,10 @@
 #include "ir/Quantize/BlockFormats.h"
 
 #include "ir/Quantize/HalfFloat.h"
+#include "ir/Quantize/ScaleRange.h"
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 namespace mica {
 namespace {
@@ -333,18 +333,7 @@ void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *bloc
 }
 
 bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts) {
-  // The magnitudes of sub-scales, and of levels that are not from a table, are at most 128.
-  float reach = 128;
-  if (format.levels)
-    reach = std::abs(*std::max_element(format.levels, format.levels + 16, [](int8_t a, int8_t b) {
-      return std::abs(a) < std::abs(b);
-    }));
-  if (format.hasSubScales())
-    reach *= 128;
-  if (format.scaleType == ScaleType::E8M0Half && parts.scale == 0xff)
-    return false;
-  float scale = scaleOf(format, parts.scale), offset = scaleOf(format, parts.offset);
-  return std::isfinite(scale * reach) && (!format.hasOffsets() || std::isfinite(offset * reach));
+  return scaleRangeOf(format, parts) == ScaleRange::Finite;
 }
 
 float scaleOf(const BlockFormat &format, uint16_t bits) {

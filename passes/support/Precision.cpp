@@ -22,7 +22,8 @@ struct Entry {
 };
 } // namespace
 
-static constexpr PrecisionCosts kNoCosts{{"", ""}, {"", ""}, ""};
+static constexpr PrecisionCosts::Weights kUnmeasured{"", ""};
+static constexpr PrecisionCosts kNoCosts{kUnmeasured, kUnmeasured, kUnmeasured, ""};
 
 /// In the order of kPrecisions.
 static constexpr Entry kEntries[] = {
@@ -35,23 +36,23 @@ static constexpr Entry kEntries[] = {
      9,
      16,
      kNoCosts,
-     {{".00019", ""}, {"", ""}, ""}},
+     {{".00019", ""}, kUnmeasured, kUnmeasured, ""}},
     {"8-bit integers, a scale per 32",
      nullptr,
      "int8_g32",
      "int8_g32",
      8,
      8.3,
-     {{".000022", ".000045"}, {"", ""}, ".000016"},
-     {{".00155", ".00467"}, {"", ""}, ".00093"}},
+     {{".000022", ".000045"}, kUnmeasured, kUnmeasured, ".000016"},
+     {{".00155", ".00467"}, kUnmeasured, kUnmeasured, ".00093"}},
     {"4-bit integers, a scale and an offset per 32",
      nullptr,
      "int4_g32",
      "int6_g32",
      4,
      4.8,
-     {{".00105", ".00109"}, {".00103", ".00105"}, ""},
-     {{".0842", ".0880"}, {".0201", ".0235"}, ""}},
+     {{".00105", ".00109"}, {".00103", ".00105"}, kUnmeasured, ""},
+     {{".0842", ".0880"}, {".0201", ".0235"}, kUnmeasured, ""}},
 };
 static_assert(std::size(kEntries) == kPrecisions.size());
 
@@ -86,6 +87,22 @@ StringRef mica::measuredModelOf(CheckpointKind kind) {
 const PrecisionCosts &mica::costsOf(Precision precision, CheckpointKind kind) {
   const Entry &entry = entryOf(precision);
   return kind == CheckpointKind::Floats ? entry.costs : entry.requantizedCosts;
+}
+
+std::string PrecisionCosts::textOf(ActivationStatistics statistics, bool hasInt8Rows) const {
+  auto costOf = [&](const Weights &cost) -> StringRef {
+    return hasInt8Rows && !cost.int8Rows.empty() ? cost.int8Rows : cost.exactRows;
+  };
+  StringRef plain = costOf(weights), measured;
+  if (statistics == ActivationStatistics::Calibrated)
+    measured = costOf(calibrated);
+  else if (statistics == ActivationStatistics::Imatrix)
+    measured = costOf(imatrix);
+  if (!measured.empty())
+    return measured.str();
+  return plain.empty() || statistics == ActivationStatistics::None
+             ? plain.str()
+             : (plain + " without statistics").str();
 }
 
 StringRef mica::maxCostOfInt8Rows() { return ".00369"; }

@@ -31,6 +31,14 @@ enum class CheckpointKind { Floats, Blocks };
 /// published in 4-bit blocks.
 llvm::StringRef measuredModelOf(CheckpointKind kind);
 
+/// The activation statistics by which quantization errors of weights are weighted.
+enum class ActivationStatistics {
+  None,
+  FewMatrices, ///< `--imatrix` with statistics of few of the matrices
+  Imatrix,     ///< `--imatrix`
+  Calibrated,  ///< `--calibrate`
+};
+
 /// The KL divergence (in nats) due to a precision on that model; empty if it was not measured. It
 /// is that of docs/quality.md, the larger of prefill and decode. Prefill is as precise as decode on
 /// processors without bf16 dot products and less precise on others: the larger figure of these is
@@ -40,9 +48,12 @@ struct PrecisionCosts {
   struct Weights {
     llvm::StringLiteral exactRows, int8Rows;
   };
-  /// calibrated: with `--calibrate`; `--imatrix` was not measured.
-  Weights weights, calibrated;
+  Weights weights, calibrated, imatrix;
   llvm::StringLiteral cache;
+
+  /// The cost of weights with these statistics; if it was not measured, that without them, which
+  /// the text says. Empty if neither was measured.
+  std::string textOf(ActivationStatistics statistics, bool hasInt8Rows) const;
 };
 const PrecisionCosts &costsOf(Precision precision, CheckpointKind kind);
 /// The KL divergence due to int8 activations in prefill if blocks are preserved: the largest of all

@@ -215,17 +215,19 @@ class Measure(unittest.TestCase):
             bench.note_arithmetic("mica prefill", "prompt", {"rows": {"prompt": "int16 per 32"}})
 
     def test_quoted_costs_are_the_worst(self):
-        def run(arithmetic, prefill, decode, perplexity=20.004, int8_rows=1e-5):
+        def run(arithmetic, prefill, decode, perplexity=20.004, int8_rows=1e-5, more=()):
             cells = {name: {"kl": kl, "reference_perplexity": perplexity}
                      for name, kl in (("mica prefill", prefill), ("mica decode", decode), ("mica int8 rows", int8_rows))}
             row = {"cells": cells, "bits": 8.3}
             worse = {"format": "MXFP4", "bits": 4.3, "cells": {"mica int8 rows": {"kl": 0.004, "reference_perplexity": perplexity}}}
             model = {"rows": [{**row, "format": "Q8_0"}, worse], "caches": [{**row, "format": "`--kv int8`"}],
-                     "own": [{**row, "format": f"`--weights {name}`"} for name in ("bf16", "int8", "int4", "int4 --calibrate TEXT")]}
+                     "own": [{**row, "format": f"`--weights {name}`"} for name in ("bf16", "int8", "int4", "int4 --calibrate TEXT", *more)]}
             return {"arithmetic": {"mica prefill": arithmetic}, "models": [{**model, "name": "trained"}]}
         names = ["bf16", "int8", "int4", "int4 calibrated", "int8, int8 rows", "int4, int8 rows", "int4 calibrated, int8 rows", "int8 cache"]
         self.assertEqual(published.costs("floats", [run("bf16", 2e-5, 0.00255)]),
                          {**dict.fromkeys(names, ".00255"), "int8 rows": ".00400"}, "of all formats")
+        with_imatrix = published.costs("floats", [run("bf16", 2e-5, 1e-5, int8_rows=3e-5, more=["int4 --imatrix FILE"])])
+        self.assertEqual([with_imatrix[name] for name in ("int4 imatrix", "int4 imatrix, int8 rows")], [".000020", ".000030"])
         with_rows = published.costs("floats", [run("bf16", 2e-5, 1e-5, int8_rows=3e-5)])
         self.assertEqual([with_rows[name] for name in ("int8", "int8, int8 rows")], [".000020", ".000030"])
         runs = [run("int16", 1e-5, 1e-5), run("bf16", 2e-5, 1e-5, perplexity=20)]

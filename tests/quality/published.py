@@ -111,7 +111,8 @@ CELLS, INT8_CELLS = ("mica prefill", "mica decode"), ("mica int8 rows", "mica de
 #: message depends on neither the format of preserved blocks nor the machine.
 COSTS = {"bf16": ("own", "`--weights bf16`", CELLS),
          **{name + rows: ("own", f"`--weights {options}`", cells) for rows, cells in (("", CELLS), (", int8 rows", INT8_CELLS))
-            for name, options in (("int8", "int8"), ("int4", "int4"), ("int4 calibrated", "int4 --calibrate TEXT"))},
+            for name, options in (("int8", "int8"), ("int4", "int4"), ("int4 calibrated", "int4 --calibrate TEXT"),
+                                  ("int4 imatrix", "int4 --imatrix FILE"))},
          "int8 rows": ("rows", None, INT8_CELLS),
          "int8 cache": ("caches", "`--kv int8`", CELLS)}
 #: The models on which costs are measured, by how a checkpoint stores its weights.
@@ -120,13 +121,14 @@ MEASURED = {"floats": "trained", "blocks": "smollm2"}
 
 def costs(kind, runs=None):
     """The costs that `mica compile` quotes for a checkpoint of "floats" or "blocks": the worst of all arithmetics, each measured with
-    the newest run's model if possible."""
+    the newest run's model if possible. Without those that were not measured."""
     runs, result = runs or read(), {}
     models = [model for _, model in (*runs_of(MEASURED[kind], runs), *runs_of_other_weights(MEASURED[kind], runs))]
     for name, (part, title, cells) in COSTS.items():
         figures = [row["cells"][cell]["kl"] for model in models for row in model[part] if title in (None, row["format"])
                    for cell in cells if row["cells"].get(cell)]
-        result[name] = quoted(max(figures))
+        if figures:
+            result[name] = quoted(max(figures))
     return result
 
 

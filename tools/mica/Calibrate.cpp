@@ -279,6 +279,8 @@ public:
   }
 
   bool isComplete() const { return missing.empty(); }
+  /// At least nine tenths: llama-imatrix omits lm_head.
+  bool isOfMost() const { return 10 * (all - missing.size()) >= 9 * all; }
 
   /// Reports the numbers; `source` has made the statistics of `model`, whose tensors are displayed
   /// by their names in `places`, or their own.
@@ -286,7 +288,7 @@ public:
     size_t found = all - missing.size();
     std::string message = llvm::formatv("{0} statistics for {1} of {2} matrices of {3}",
                                         source.str(), found, all, model);
-    if (10 * found >= 9 * all)
+    if (isOfMost())
       return rt::reportNote(message);
     const std::string &tensor = missing.front().tensor;
     auto place = places.find(tensor);
@@ -302,21 +304,21 @@ private:
 
 } // namespace
 
-Expected<cpu::ColumnImportance> calibrate(const ModelArguments &arguments, const ModelInput &input,
-                                          StringRef launcher, StringRef text) {
+Expected<FoundImportance> calibrate(const ModelArguments &arguments, const ModelInput &input,
+                                    StringRef launcher, StringRef text) {
   Expected<cpu::ColumnImportance> importance = Calibration(arguments, input, launcher, text).run();
   if (!importance)
-    return importance;
+    return importance.takeError();
   // The text is of this model, so that complete statistics are no news.
   if (Coverage coverage(input.module.get(), *importance); !coverage.isComplete())
     coverage.report(text + ": gives", arguments.model,
                     input.config && isGguf(input.folder) ? ggufTensorRefs(*input.config)
                                                          : StringMap<GgufTensorRef>());
-  return importance;
+  return FoundImportance{std::move(*importance), ActivationStatistics::Calibrated};
 }
 
-Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const ModelInput &input,
-                                                    StringRef path) {
+Expected<FoundImportance> importanceOfImatrix(StringRef model, const ModelInput &input,
+                                              StringRef path) {
   Expected<MappedFile> file = MappedFile::openNamed(path);
   if (!file)
     return file.takeError();
@@ -343,8 +345,11 @@ Expected<cpu::ColumnImportance> importanceOfImatrix(StringRef model, const Model
     return inputError(path, "has no statistics for any matrix of " + model,
                       "use those of this model");
   // A file with few may belong to another model.
-  Coverage(input.module.get(), importance).report(path + ": has", model, places);
-  return importance;
+  Coverage coverage(input.module.get(), importance);
+  coverage.report(path + ": has", model, places);
+  return FoundImportance{std::move(importance), coverage.isOfMost()
+                                                    ? ActivationStatistics::Imatrix
+                                                    : ActivationStatistics::FewMatrices};
 }
 
 } // namespace mica::tool

@@ -77,14 +77,13 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
 /// Computes the importance of columns; null if not requested.
 static FindImportance importanceFor(const CompileArguments &arguments, std::string launcher) {
   if (!arguments.calibrate.empty())
-    return {[&arguments, launcher = std::move(launcher)](const ModelInput &input) {
-              return calibrate(arguments.model, input, launcher, arguments.calibrate);
-            },
-            /*isMeasured=*/true};
+    return [&arguments, launcher = std::move(launcher)](const ModelInput &input) {
+      return calibrate(arguments.model, input, launcher, arguments.calibrate);
+    };
   if (!arguments.imatrix.empty())
-    return {[&arguments](const ModelInput &input) {
+    return [&arguments](const ModelInput &input) {
       return importanceOfImatrix(arguments.model.model, input, arguments.imatrix);
-    }};
+    };
   return {};
 }
 
@@ -120,7 +119,7 @@ static std::string lastLine(const CompileArguments &arguments, const CompileResu
                         .source = result.source,
                         .rounded = result.rounded,
                         .isConverted = result.isConverted,
-                        .isCalibrated = !arguments.calibrate.empty(),
+                        .statistics = result.statistics,
                         .hasInt8Rows = result.hasBlocks && report.promptRows == PromptRows::Int8,
                         .hasTokenizer = result.hasTokenizer,
                         .hasChat = result.hasChat,

@@ -123,29 +123,24 @@ static bool isConverted(const ModelInput &input, const ModelArguments &arguments
   return precisionNamed(arguments.weights) && hasBlocks(input);
 }
 
-/// The cost of converting blocks; empty if there is none. With the statistics of `--imatrix` it is
-/// unknown, because they may be of few matrices.
+/// The cost of converting blocks; empty if there is none.
 static std::string costOfConversion(Precision asked, bool hasInt8Rows,
-                                    const FindImportance &importance) {
+                                    ActivationStatistics statistics) {
   const PrecisionCosts &known = costsOf(asked, CheckpointKind::Blocks);
-  auto costIn = [&](const PrecisionCosts::Weights &weights) {
-    return (hasInt8Rows && isInteger(asked) ? weights.int8Rows : weights.exactRows).str();
-  };
-  std::string plain = costIn(known.weights), calibrated = costIn(known.calibrated);
-  if (importance.isMeasured && !calibrated.empty())
-    return calibrated;
-  if (importance.find)
-    return plain + " without statistics";
-  return calibrated.empty() ? plain : plain + " (" + calibrated + " with --calibrate)";
+  std::string cost = known.textOf(statistics, hasInt8Rows);
+  if (statistics == ActivationStatistics::None && !known.calibrated.exactRows.empty())
+    cost +=
+        " (" + known.textOf(ActivationStatistics::Calibrated, hasInt8Rows) + " with --calibrate)";
+  return cost;
 }
 
 void warnAboutConversion(const ModelInput &input, const ModelArguments &arguments,
-                         const FindImportance &importance) {
+                         ActivationStatistics statistics) {
   if (!isConverted(input, arguments))
     return;
   Precision asked = *precisionNamed(arguments.weights);
   bool hasInt8Rows = promptRowsNamed(arguments.rows) == PromptRows::Int8;
-  std::string cost = costOfConversion(asked, hasInt8Rows, importance);
+  std::string cost = costOfConversion(asked, hasInt8Rows, statistics);
   // f32 keeps their precision.
   if (cost.empty())
     return;
@@ -281,19 +276,20 @@ Expected<CompileResult> compileModel(const ModelArguments &arguments, cpu::Compi
   if (!input)
     return input.takeError();
   bar.hide();
+  CompileResult result;
   cpu::ColumnImportance importance;
-  if (findImportance.find) {
-    Expected<cpu::ColumnImportance> found = findImportance.find(*input);
+  if (findImportance) {
+    Expected<FoundImportance> found = findImportance(*input);
     if (!found)
       return found.takeError();
-    importance = std::move(*found);
+    importance = std::move(found->columns);
+    result.statistics = found->statistics;
     options.importance = &importance;
   }
   bool speaks = messages != Messages::None;
-  CompileResult result;
   result.isConverted = isConverted(*input, arguments);
   if (speaks)
-    warnAboutConversion(*input, arguments, findImportance);
+    warnAboutConversion(*input, arguments, result.statistics);
   if (input->storage)
     cpu::chooseWeights(options, input->storage->bits);
   Precision weights = options.weights.value_or(cpu::checkpointPrecision(*input->module));

@@ -3,6 +3,7 @@
 #define MICA_TOOLS_MICA_COMPILEMODEL_H
 
 #include "frontend/import/ModelInput.h"
+#include "tools/mica/Calibrate.h"
 #include "tools/mica/ModelArguments.h"
 
 #include <functional>
@@ -19,6 +20,7 @@ struct CompileResult {
   std::vector<std::string> rounded; ///< types of the checkpoint's matrices that became bf16
   bool isConverted = false;         ///< `--weights` converted blocks of the checkpoint
   bool hasBlocks = false;           ///< the program has block-quantized weights
+  ActivationStatistics statistics = ActivationStatistics::None;
   bool hasTokenizer = false, hasChat = false; ///< chat: there is a template that can be run
 };
 
@@ -31,15 +33,12 @@ void reportRemarks(llvm::StringRef model, const ModelInput &input,
                    llvm::ArrayRef<PassRemark> remarks);
 
 /// Computes the importance of the columns of the model's weights.
-struct FindImportance {
-  std::function<llvm::Expected<cpu::ColumnImportance>(const ModelInput &input)> find;
-  bool isMeasured = false; ///< on a text, by `--calibrate`; else it is read from a file
-};
+using FindImportance = std::function<llvm::Expected<FoundImportance>(const ModelInput &input)>;
 
 /// Warns if `--weights` converts the blocks of the model, with the cost in precision. `arguments`
 /// are those of `input`.
 void warnAboutConversion(const ModelInput &input, const ModelArguments &arguments,
-                         const FindImportance &importance = {});
+                         ActivationStatistics statistics = ActivationStatistics::None);
 
 /// Warns if `--rows` is given for a program without block-quantized weights.
 void warnAboutRows(const ModelArguments &arguments, bool hasBlocks);

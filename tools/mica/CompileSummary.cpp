@@ -54,11 +54,9 @@ static std::string costText(const CompileSummary &summary) {
   CheckpointKind kind =
       summary.isConverted || preserves ? CheckpointKind::Blocks : CheckpointKind::Floats;
   const PrecisionCosts &known = costsOf(summary.weights, kind);
-  bool isCalibrated = summary.isCalibrated && !known.calibrated.exactRows.empty();
-  const PrecisionCosts::Weights &weights = isCalibrated ? known.calibrated : known.weights;
   std::string text;
   if (!preserves)
-    text = (summary.hasInt8Rows ? weights.int8Rows : weights.exactRows).str();
+    text = known.textOf(summary.statistics, summary.hasInt8Rows);
   else if (summary.hasInt8Rows)
     text = "up to " + maxCostOfInt8Rows().str();
   // No program with both was measured.

@@ -20,8 +20,8 @@ struct CompileSummary {
   std::string source; ///< storage type of most of the checkpoint's weights: "Q4_1", or empty
   std::vector<std::string> rounded; ///< types of weights that became bf16: "F16"
   bool isConverted = false;         ///< `--weights` converted the checkpoint's blocks
-  bool isCalibrated = false;        ///< with `--calibrate`; the costs of others are unknown
-  bool hasInt8Rows = false;         ///< in prefill
+  ActivationStatistics statistics = ActivationStatistics::None;
+  bool hasInt8Rows = false; ///< in prefill
   bool hasTokenizer = false, hasChat = false;
   int64_t ranks = 1;
   std::vector<std::string> plugins; ///< for MPI, copied next to the program

@@ -8,6 +8,7 @@
 #include "backends/cpu/pack/SlicedSource.h"
 #include "ir/Mica/Shard.h"
 #include "ir/Mica/TensorPart.h"
+#include "ir/Quantize/ScaleRange.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ThreadPool.h"
@@ -33,9 +34,16 @@ uint64_t packedBytes(ModuleOp module) {
   return end;
 }
 
-/// The index of the first element of a tensor that is not finite in type `to`, or of the first
-/// element of its block; nullopt if all are finite.
-static std::optional<int64_t> findNotFinite(const SourceTensor &tensor, WeightType to) {
+namespace {
+/// Where a tensor is not finite, and why.
+struct NotFinite {
+  int64_t element; ///< the first such element, or the first element of its block
+  ScaleRange scales = ScaleRange::Finite; ///< of its block
+};
+} // namespace
+
+/// The first place of a tensor that is not finite in type `to`; nullopt if all elements are finite.
+static std::optional<NotFinite> findNotFinite(const SourceTensor &tensor, WeightType to) {
   constexpr int64_t piece = 256;
   float values[piece];
   uint8_t converted[piece * sizeof(float)];
@@ -46,16 +54,17 @@ static std::optional<int64_t> findNotFinite(const SourceTensor &tensor, WeightTy
   int64_t count = int64_t(tensor.bytes.size()) * piece / stored.bytesOf(piece);
   for (int64_t i = 0; i < count; i += step) {
     int64_t size = std::min(step, count - i);
-    readElements(tensor.bytes.data() + stored.bytesOf(i), stored, values, size);
-    if (!convertElements(reinterpret_cast<const uint8_t *>(values), WeightType::F32, converted, to,
-                         size))
-      return i;
-    if (tensor.blocks && !tensor.blocks.join) {
+    NotFinite found = {i};
+    if (tensor.blocks && tensor.scales.empty()) {
       BlockParts parts = {};
       splitBlock(*tensor.blocks.format, tensor.bytes.data() + stored.bytesOf(i), parts);
-      if (!hasFiniteScales(*tensor.blocks.format, parts))
-        return i;
+      found.scales = scaleRangeOf(*tensor.blocks.format, parts);
     }
+    readElements(tensor.bytes.data() + stored.bytesOf(i), stored, values, size);
+    if (found.scales != ScaleRange::Finite ||
+        !convertElements(reinterpret_cast<const uint8_t *>(values), WeightType::F32, converted, to,
+                         size))
+      return found;
   }
   return std::nullopt;
 }
@@ -115,21 +124,24 @@ private:
     WeightType to = plan.blocks() ? WeightType::F32 : plan.to;
     StringRef beyond =
         to == WeightType::BF16 ? ", infinity or a number beyond bf16" : " or infinity";
-    auto message = [&](const llvm::Twine &place) {
-      return (llvm::Twine("holds NaN") + beyond + place + "; check the checkpoint").str();
+    auto message = [&](const llvm::Twine &place, ScaleRange scales = ScaleRange::Finite) {
+      std::string problem = scales == ScaleRange::Overflow ? "has a scale that overflows"
+                                                           : ("holds NaN" + beyond).str();
+      return (problem + place + "; check the checkpoint").str();
     };
     for (Attribute part : plan.sources) {
       llvm::Expected<SourceTensor> tensor = source.find(part);
       if (!tensor)
         return tensor.takeError();
-      if (std::optional<int64_t> element = findNotFinite(*tensor, to)) {
+      if (std::optional<NotFinite> found = findNotFinite(*tensor, to)) {
         std::string file = source.fileOf(part);
         return llvm::createStringError(
             llvm::Twine(file) + (file.empty() ? "" : ": ") + "tensor \"" +
             TensorPart::of(part).text() + "\" " +
             message(tensor->blocks
-                        ? " in block " + llvm::Twine(*element / tensor->blocks.elements())
-                        : llvm::Twine()));
+                        ? " in block " + llvm::Twine(found->element / tensor->blocks.elements())
+                        : llvm::Twine(),
+                    found->scales));
       }
     }
     return fail(weight, message({}));

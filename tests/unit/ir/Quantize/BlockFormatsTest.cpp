@@ -1,5 +1,6 @@
 //===- BlockFormatsTest.cpp - the table of block formats ------------------===//
 
+#include "ir/Quantize/ScaleRange.h"
 #include "tests/unit/Paths.h"
 #include "tests/unit/RandomBlocks.h"
 
@@ -174,30 +175,32 @@ TEST_P(FormatTest, PackedPartsFollowEachOther) {
 
 TEST_P(FormatTest, DetectsNonfiniteScales) {
   std::vector<uint8_t> block = randomBlocks(format, 1, 5);
-  auto isFinite = [&] {
+  auto range = [&] {
     BlockParts parts{};
     splitBlock(format, block.data(), parts);
-    return hasFiniteScales(format, parts);
+    EXPECT_EQ(hasFiniteScales(format, parts), scaleRangeOf(format, parts) == ScaleRange::Finite);
+    return scaleRangeOf(format, parts);
   };
-  EXPECT_TRUE(isFinite());
-  std::vector<uint16_t> broken = {0x7c00, 0xfc00, 0x7e01, 0xffff}, largest = {0x7bff, 0xfbff, 0};
+  EXPECT_EQ(range(), ScaleRange::Finite);
+  std::vector<uint16_t> broken = {0x7c00, 0xfc00, 0x7e01, 0xffff}, overflowing = {},
+                        largest = {0x7bff, 0xfbff, 0};
   if (format.scaleType == ScaleType::BF16)
     // Numbers of the block would be infinite above about 2^113.
-    broken = {0x7f80, 0xff80, 0x7fc0, 0xff81, 0x7f7f}, largest = {0x7800, 0xf800, 0};
+    broken = {0x7f80, 0xff80, 0x7fc0, 0xff81}, overflowing = {0x7f7f},
+    largest = {0x7800, 0xf800, 0};
   if (format.scaleType == ScaleType::E8M0Half)
-    broken = {255, 254}, largest = {247, 1, 0};
+    broken = {255}, overflowing = {254}, largest = {247, 1, 0};
   for (int32_t at : {format.scaleAt, format.offsetAt}) {
     if (at < 0)
       continue;
     std::vector<uint8_t> whole = block;
-    for (uint16_t bits : broken) {
-      storeScale(format, at, bits, block.data());
-      EXPECT_FALSE(isFinite()) << bits << " at " << at;
-    }
-    for (uint16_t bits : largest) {
-      storeScale(format, at, bits, block.data());
-      EXPECT_TRUE(isFinite()) << bits << " at " << at;
-    }
+    for (const auto &[scales, wanted] :
+         {std::pair(broken, ScaleRange::NotFinite), std::pair(overflowing, ScaleRange::Overflow),
+          std::pair(largest, ScaleRange::Finite)})
+      for (uint16_t bits : scales) {
+        storeScale(format, at, bits, block.data());
+        EXPECT_EQ(range(), wanted) << bits << " at " << at;
+      }
     block = whole;
   }
 }

@@ -72,15 +72,17 @@ TEST(CompileSummary, ShowsThePrecisionLossOfFormats) {
   summary.weights = Precision::Int4;
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4" +
                                   costText(floats, int4.weights.exactRows) + "); try ./smol chat");
-  summary.isCalibrated = true;
+  summary.statistics = ActivationStatistics::Calibrated;
   summary.kv = Precision::Int8;
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int4, int8 cache" +
                                   costText(floats, int4.calibrated.exactRows, int8.cache) +
                                   "); try ./smol chat");
+  // There is no figure for that.
   summary.weights = Precision::Int8;
-  EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, int8, int8 cache" +
-                                  costText(floats, int8.weights.exactRows, int8.cache) +
-                                  "); try ./smol chat");
+  EXPECT_EQ(summary.toText(),
+            "wrote smol (95.00 MiB, int8, int8 cache" +
+                costText(floats, int8.weights.exactRows.str() + " without statistics", int8.cache) +
+                "); try ./smol chat");
   summary = chatProgram();
   summary.kv = Precision::Int8;
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, bf16, int8 cache" +
@@ -98,18 +100,19 @@ TEST(CompileSummary, ShowsThePrecisionLossOfConvertedBlocks) {
                 "); try ./smol chat");
   summary.weights = Precision::F32;
   EXPECT_EQ(summary.toText(), "wrote smol (95.00 MiB, Q4_1 expanded to f32); try ./smol chat");
-  summary.isCalibrated = true; // there is no figure for that
   summary.weights = Precision::Int8;
   EXPECT_EQ(summary.toText(),
             "wrote smol (95.00 MiB, Q4_1 requantized to int8" +
                 costText(blocks, costsOf(Precision::Int8, blocks).weights.exactRows) +
                 "); try ./smol chat");
   summary.weights = Precision::Int4;
+  summary.statistics = ActivationStatistics::Calibrated;
   EXPECT_EQ(summary.toText(),
             "wrote smol (95.00 MiB, Q4_1 requantized to int4" +
                 costText(blocks, costsOf(Precision::Int4, blocks).calibrated.exactRows) +
                 "); try ./smol chat");
   // Most weights are numbers.
+  summary.statistics = ActivationStatistics::None;
   summary.source = "F16";
   summary.rounded = {"F16"};
   summary.weights = Precision::BF16;
@@ -117,6 +120,22 @@ TEST(CompileSummary, ShowsThePrecisionLossOfConvertedBlocks) {
             "wrote smol (95.00 MiB, F16 rounded to bf16" +
                 costText(blocks, costsOf(Precision::BF16, blocks).weights.exactRows) +
                 "); try ./smol chat");
+}
+
+/// One figure of the same program; else that without statistics, which is said.
+TEST(CompileSummary, CostsAreOfTheStatistics) {
+  PrecisionCosts costs{{".1", ".2"}, {".3", ".4"}, {".5", ".6"}, ""};
+  using enum ActivationStatistics;
+  for (auto [statistics, exactRows, int8Rows] :
+       {std::tuple(None, ".1", ".2"), std::tuple(Calibrated, ".3", ".4"),
+        std::tuple(Imatrix, ".5", ".6"),
+        std::tuple(FewMatrices, ".1 without statistics", ".2 without statistics")}) {
+    EXPECT_EQ(costs.textOf(statistics, /*hasInt8Rows=*/false), exactRows);
+    EXPECT_EQ(costs.textOf(statistics, /*hasInt8Rows=*/true), int8Rows);
+  }
+  // Programs without blocks have no int8 rows.
+  EXPECT_EQ((PrecisionCosts{{".1", ""}, {"", ""}, {"", ""}, ""}.textOf(None, true)), ".1");
+  EXPECT_EQ((PrecisionCosts{{"", ""}, {"", ""}, {"", ""}, ""}.textOf(Imatrix, false)), "");
 }
 
 TEST(CompileSummary, IncludesActivationsOfPrompts) {

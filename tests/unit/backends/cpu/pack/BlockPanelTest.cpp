@@ -2,6 +2,7 @@
 
 #include "ir/Mica/Mica.h"
 #include "ir/Quantize/Quantize.h"
+#include "ir/Quantize/ScaleRange.h"
 #include "tests/unit/backends/cpu/pack/PackFixture.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -202,7 +203,9 @@ TEST_P(BlockPanelTest, UnpackToFloats) {
 /// In whatever they become: the same blocks, Mica's own, panels of floats, plain numbers.
 TEST_P(BlockPanelTest, RejectsNonfiniteScales) {
   uint16_t nan = format.scaleType == ScaleType::E8M0Half ? 255 : 0x7e00,
-           infinity = format.scaleType == ScaleType::E8M0Half ? 255 : 0xfc00;
+           infinity = format.scaleType == ScaleType::E8M0Half ? 255 : 0xfc00,
+           // Elements of f16 scales are always finite in f32.
+      overflow = format.scaleType == ScaleType::E8M0Half ? 254 : 0;
   int64_t k = 3 * format.elements;
   std::string shape = shapeOf(70, k), of = "tensor<" + shape;
   const std::string bf16 = of + "xbf16, #mica.packed<columns = 64, depth = 2, k_block = 32>>";
@@ -213,17 +216,18 @@ TEST_P(BlockPanelTest, RejectsNonfiniteScales) {
                                of + "xf32, #mica.packed<columns = 64, depth = 1, k_block = 16>>",
                                of + "xf32>"};
   for (int32_t at : {format.scaleAt, format.offsetAt})
-    for (uint16_t bits : {nan, infinity}) {
-      if (at < 0)
+    for (uint16_t bits : {nan, infinity, overflow}) {
+      if (at < 0 || !bits)
         continue;
       source = MemorySource();
       source.addBlocksOf(format, "w", {70, k});
       source.setScale("w", 209, at, bits);
       for (const std::string &packed : types) {
-        std::string words =
-            packed == bf16 ? "NaN, infinity or a number beyond bf16" : "NaN or infinity";
+        std::string words = bits == overflow ? "has a scale that overflows"
+                            : packed == bf16 ? "holds NaN, infinity or a number beyond bf16"
+                                             : "holds NaN or infinity";
         EXPECT_EQ(errorOf("mica.weight @w at 0 : " + packed),
-                  "tensor \"w\" holds " + words + " in block 209; check the checkpoint")
+                  "tensor \"w\" " + words + " in block 209; check the checkpoint")
             << packed;
       }
     }
@@ -241,18 +245,22 @@ TEST_P(BlockPanelTest, PacksOrRefusesAnyBytes) {
     source.addBlocksOf(format, "w", {rows, k});
     source.setBlocks("w", bytes);
     std::optional<int64_t> broken;
+    std::string words;
     for (int64_t i = rows * blocks; i-- > 0;) {
       BlockParts parts{};
       splitBlock(format, bytes.data() + i * format.bytes, parts);
-      if (!hasFiniteScales(format, parts))
+      if (ScaleRange range = scaleRangeOf(format, parts); range != ScaleRange::Finite) {
         broken = i;
+        words =
+            range == ScaleRange::Overflow ? "has a scale that overflows" : "holds NaN or infinity";
+      }
     }
     std::string text = "mica.weight @w at 0 : " + type(shapeOf(rows, k));
     llvm::Expected<std::vector<uint8_t>> result = pack(text);
     ASSERT_EQ(bool(result), !broken) << round;
     if (!result) {
       ++refused;
-      EXPECT_EQ(llvm::toString(result.takeError()), "tensor \"w\" holds NaN or infinity in block " +
+      EXPECT_EQ(llvm::toString(result.takeError()), "tensor \"w\" " + words + " in block " +
                                                         std::to_string(*broken) +
                                                         "; check the checkpoint");
       continue;
