@@ -12,8 +12,9 @@ without the text, this applies to all models, and DIR is left alone. --docs need
 page names; MICA must have been built from it.
 
 The figures are in DIR/quality.json, from which page and picture are made, with the speeds in DIR/speeds.json (speeds.py); --page only
-makes these again. On processors with and without bf16 dot products, prefill uses other arithmetic: --docs keeps an earlier run whose
-prefill used another arithmetic than this one, and the page shows its prefill as a further column.
+makes these again. --docs replaces the figures of the measured models and keeps those of others. On processors with and without bf16 dot
+products, prefill uses other arithmetic: --docs keeps the figures of a run whose prefill used another arithmetic than this one, and the page
+shows its prefill as a further column.
 
 The file of each format is created by llama-quantize. Each model has two tables. The first compares a file with itself in f32: for Mica
 `compile --weights f32`, for llama.cpp a conversion to F32 by llama-quantize, with an f32 cache. The second compares everything,
@@ -67,8 +68,9 @@ class Bench:
             self.failed.append(f"{what}: {error}")
             return None
 
-    def cells(self, what, ours, peers, int8_rows=True):
-        """The figures of a row: of Mica for (model, program of the reference, options), of llama.cpp for (file, reference)."""
+    def cells(self, what, ours, peers, int8_rows=True, decode=True):
+        """The figures of a row: of Mica for (model, program of the reference, options), of llama.cpp for (file, reference). Without `decode`,
+        decode is only measured if its arithmetic is not that of prefill."""
         row = {}
         if ours:
             model, reference, options = ours
@@ -84,7 +86,7 @@ class Bench:
                 self.note_arithmetic(name, role, row[name])
 
             cell("mica prefill", "prompt", "Mica", program)
-            if self.args.decode != "none":
+            if self.args.decode != "none" and (decode or not is_decode(row["mica prefill"])):
                 cell("mica decode", "decode", "Mica, decode", program, *self.mica.decode)
             if self.mica.rows and int8_rows:
                 cell("mica int8 rows", "prompt", f"Mica, {' '.join(self.mica.rows)}", lambda: program(*self.mica.rows))
@@ -161,8 +163,8 @@ class Bench:
         file = self.attempt(f"{model.name} {title}, from the source", make)
         if file is None:
             return None
-        return {"format": title, "bits": gguf_size.bits(file), "cells":
-                self.cells(f"{model.name} {title}, from the source", (file, reference, []), (file, model.gguf))}
+        cells = self.cells(f"{model.name} {title}, from the source", (file, reference, []), (file, model.gguf), decode=False)
+        return {"format": title, "bits": gguf_size.bits(file), "cells": cells}
 
     def caches(self, model):
         """The loss of cache types if everything else is f32."""
@@ -196,6 +198,12 @@ class Bench:
                             for title, cell in row["cells"].items() if cell}
         return {"name": model.name, "rows": rows, "own": own, "caches": caches, "requantized": model.checkpoint is None,
                 "stored": model.as_stored}
+
+
+def is_decode(figures):
+    """Whether the prefill of a program has the arithmetic of its decode."""
+    rows = (figures or {}).get("rows", {})
+    return "prompt" in rows and rows["prompt"] == rows.get("decode")
 
 
 def model_names(text):
@@ -242,12 +250,19 @@ def write_page(folder):
 
 
 def publish(folder, run):
-    """Writes a run into the folder, beside an earlier one whose prefill used another arithmetic."""
+    """Writes a run into the folder, beside what earlier ones measured of other models, or with another arithmetic in prefill."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "quality.json"
-    others = [old for old in published.read(file) if old["arithmetic"].get("mica prefill") != run["arithmetic"].get("mica prefill")]
+    others = [left for old in published.read(file) if (left := without_measured(old, run))["models"]]
     file.write_text(published.text_of([run, *others]), encoding="utf-8")
     write_page(folder)
+
+
+def without_measured(old, run):
+    """An earlier run without the models that a new one measured with the same arithmetic in prefill."""
+    is_same = old["arithmetic"].get("mica prefill") == run["arithmetic"].get("mica prefill")
+    measured = published.names([run]) if is_same else ()
+    return {**old, "models": [model for model in old["models"] if model["name"] not in measured]}
 
 
 def main(argv):

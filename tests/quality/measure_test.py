@@ -202,7 +202,8 @@ class Measure(unittest.TestCase):
             heads.append(re.search(r"\| file \|.* the reference \| (.*) \| llama.cpp, prefill", page)[1])
         self.assertEqual(heads, ["Mica, prefill (bf16) | Mica, decode (int16)"] +
                          2 * ["Mica, prefill (int16) | Mica, prefill (bf16) | Mica, decode (int16)"])
-        self.assertIn("\n\nThe column Mica, prefill (bf16) is of another run: `", page)
+        self.assertIn("\n\nSmall Llama trained in f32: `", page)
+        self.assertIn("\n\nThe column Mica, prefill (bf16) of Small Llama trained in f32: `", page)
         self.assertEqual([text in page for text in ("(first)", "(second)", "(third)")], [True, False, True])
         self.assertIn("| Q4_0 |", page)
 
@@ -278,12 +279,41 @@ class Measure(unittest.TestCase):
             return {"arithmetic": {"mica prefill": arithmetic}, "mica": "mica", "llama": "8", "machine": {"cpu": "A", "processors": 2, "kernel": "6"},
                     "target": None, "command": None, "text": "a text", "calibration": "another", "mica_decode": "-d", "llama_decode": "-ub 1",
                     "mica_rows": None, "models": [{"name": "trained", "rows": [row], "own": [], "caches": [], "requantized": False}]}
-        for perplexity, left_out in ((20.004, False), (20.5, True)):
+        for perplexity, part in ((20.004, "The column Mica, prefill (bf16) of"), (20.5, "The summary of other weights at the end of")):
             runs = [run("int16", 1e-5, 20), run("bf16", 2e-5, perplexity)]
             cells = report.joined(runs)[0]["rows"][0]["cells"]
-            self.assertEqual("mica prefill:bf16" in cells, not left_out)
-            text = "".join(report.other_conditions(runs))
-            self.assertEqual("left out for Small Llama trained in f32: that run measured" in text, left_out, text)
+            self.assertEqual("mica prefill:bf16" in cells, perplexity < 20.1)
+            paragraphs = list(report.conditions(runs))
+            self.assertEqual([text.partition(" Small Llama trained in f32: mica")[0] for text in paragraphs[2:3]], [part])
+            self.assertEqual(any("measured different weights" in text for text in paragraphs), perplexity > 20.1)
+
+    def test_each_model_is_of_its_newest_run(self):
+        def run(name, commit, kl, arithmetic="bf16"):
+            figures = {"kl": kl, "same_top": 99.0, "perplexity": 20.0, "reference_perplexity": 20.0}
+            return {"arithmetic": {"mica prefill": arithmetic}, "mica": commit, "models": [{"name": name, "own": [], "caches": [], "requantized": False, "rows": [
+                {"format": "Q8_0", "bits": 8.5, "cells": {"mica prefill": figures}}]}]}
+        runs = [run("smollm2", "new", 1e-5), run("trained", "old", 2e-5), run("smollm2", "older", 3e-5, "int16")]
+        self.assertEqual([(model["name"], [cell["kl"] for cell in model["rows"][0]["cells"].values()]) for model in report.joined(runs)],
+                         [("trained", [2e-5]), ("smollm2", [1e-5, 3e-5])])
+        self.assertEqual(published.figures_of("trained", "Q8_0", "bf16", runs)["prefill"]["kl"], 2e-5)
+        # Another run replaces what it measured, with the same arithmetic.
+        left = [[model["name"] for model in measure.without_measured(old, run("smollm2", "next", 1e-5))["models"]] for old in runs]
+        self.assertEqual(left, [[], ["trained"], ["smollm2"]])
+
+    def test_decode_with_the_arithmetic_of_prefill(self):
+        """Is not measured for llama.cpp's formats from the source, whose prefill shows the decode arithmetic."""
+        for prompt_rows, measured in (("bf16", True), ("int16 per 32", False)):
+            self.mica = self.made_mica("  --as-decode   as in generation", prompt_rows=prompt_rows)
+            docs = self.folder / prompt_rows.split()[0]
+            self.run_it("--tables-only", "Q4_K_M", "--docs", str(docs))
+            [run] = published.read(docs / "quality.json")
+            rows = {part: {row["format"]: "mica decode" in row["cells"] for row in run["models"][0][part]} for part in ("rows", "own")}
+            self.assertEqual(rows, {"rows": {"Q4_K_M": True}, "own": {"`--weights bf16`": True, "`--weights int8`": True, "`--weights int4`": True,
+                                                                      "Q4_K_M": measured, "Q4_K_M, imatrix": measured}})
+            self.assertEqual("Not measured: decode of llama.cpp's formats relative to the checkpoint in f32, whose arithmetic is that of prefill" in
+                             (docs / "quality.md").read_text(encoding="utf-8"), not measured)
+            row = report.row_of(report.joined([run])[0], "own", "Q4_K_M")
+            self.assertEqual(row["decode"]["kl"], 0.002 if measured else 0.001)
 
     def test_equal_columns_are_merged(self):
         rows = [{"cells": {"mica prefill:int16": {"kl": kl}, "mica decode:int16": {"kl": kl}, "llama prefill": {"kl": 1}}} for kl in (1e-5, 2e-5)]
@@ -294,11 +324,11 @@ class Measure(unittest.TestCase):
 
     def test_missing_measurements_are_named(self):
         rows = [{"format": "Q4_1", "cells": {"llama prefill": {}}}]
-        own = [{"format": "`--weights int4`", "cells": {}}]
+        own = [{"format": "`--weights int4`", "cells": {}, "decode": None}]
         self.assertEqual(report.unmeasured({"rows": rows, "own": own, "requantized": True}),
-                         "Not measured: llama.cpp's decode and llama.cpp's formats relative to the published file in f32.")
+                         "Not measured: llama.cpp's decode; llama.cpp's formats relative to the published file in f32.")
         rows[0]["cells"]["llama decode"] = {}
-        own.append({"format": "Q4_0", "cells": {}})
+        own.append({"format": "Q4_0", "cells": {}, "decode": None})
         self.assertEqual(report.unmeasured({"rows": rows, "own": own, "requantized": True}), "")
 
     def test_tables_of_the_published_page_name_their_references(self):
@@ -471,7 +501,7 @@ class Measure(unittest.TestCase):
         model = {"name": "trained", "requantized": False, "rows": rows, "own": own, "caches": [row("`--kv int8`", decode=figures(0.002, 90))]}
 
         def missed(**changes):
-            return list(precision_goals.missed({**model, **changes}, lambda cell: cell))
+            return list(precision_goals.missed({**model, **changes}, {}, lambda cell: cell))
         self.assertEqual(missed(), [
             "blocks preserved, KL at most 0.001; mica prefill: MXFP4 0.00110", "blocks preserved, same top at least 98 %; mica prefill: MXFP4 97.90 %",
             "blocks preserved, `--rows int8`, KL at most 0.0035; mica int8 rows: MXFP4 0.00360",
@@ -503,8 +533,9 @@ class Measure(unittest.TestCase):
         self.assertEqual(report.divergences(report.cells_of(row, "mica decode")), "5.0e-05")
 
     def own(self, name, bits, kl, llama=None):
-        return {"format": name, "bits": bits, "cells": {"mica decode:int16": {"kl": kl, "kl_error": 3e-5}} |
-                ({"llama decode": {"kl": llama}} if llama else {})}
+        decode = {"kl": kl, "kl_error": 3e-5}
+        return {"format": name, "bits": bits, "decode": decode,
+                "cells": {"mica decode:int16": decode} | ({"llama decode": {"kl": llama}} if llama else {})}
 
     def test_verdict_names_neighbors(self):
         """The most precise of no more bits, not the closest, and the next larger one; with calibration also those with imatrix."""

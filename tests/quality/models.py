@@ -22,12 +22,8 @@ class Model:
     as_stored: str = ""  #: the format of `gguf` itself, which is measured unchanged
 
 
-#: Titles and notes of the models by name. They are not part of results.
+#: Titles and notes of the models by name, in the order of the page. They are not part of results.
 DESCRIPTIONS = {
-    "smollm2": ("SmolLM2-135M-Instruct",
-                "The published file is Q4_1: its weights are already on a 4-bit grid, from which all other formats are requantized. Rows of "
-                "576 elements are not a multiple of 256, so the K formats fall back to formats with blocks of 32 there; Q2_K and Q3_K_S fall back "
-                "to the same ones."),
     "trained": ("Small Llama trained in f32",
                 "7.6 M parameters, trained in f32 by `tests/quality/train.py`; all dimensions are multiples of 256."),
     "outlier": ("Outlier twin of the small Llama",
@@ -43,6 +39,10 @@ DESCRIPTIONS = {
     "lfm2": ("Small LFM2 trained in f32",
              "Three layers of short convolutions and one with attention (LFM2), trained in f32 by `tests/quality/train.py --hybrid lfm2`; all rows "
              "are multiples of 256. Convolutions are f32 in all formats."),
+    "smollm2": ("SmolLM2-135M-Instruct",
+                "The published file is Q4_1: its weights are already on a 4-bit grid, from which all other formats are requantized. Rows of "
+                "576 elements are not a multiple of 256, so the K formats fall back to formats with blocks of 32 there; Q2_K and Q3_K_S fall back "
+                "to the same ones."),
 }
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from published import CELLS, small
+from published import CELLS, decode_cell, small
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,9 +35,9 @@ GOALS = (Goal("blocks preserved", "rows", None, CELLS, 0.001, 98),
 BELOW = (("`--weights int4`", "Q4_K_M"), ("`--weights int4 --calibrate TEXT`", "Q4_K_M, imatrix"))
 
 
-def missed(model, title_of):
+def missed(model, arithmetic, title_of):
     """Lines about the goals that a model's figures miss, as measured in one run: the program, the column, the limit, and the figures beyond
-    it. `title_of`: the title of a cell's column. The goals for own formats are for checkpoints in f32, which a line says for others."""
+    it. `arithmetic`: that of the run; `title_of`: the title of a cell's column. The goals for own formats are for checkpoints in f32, which a line says for others."""
     requantized = " (set for checkpoints in f32)" * model["requantized"]
     for goal in GOALS:
         rows = [row for row in model[goal.part] if goal.row in (None, row["format"])]
@@ -48,11 +48,11 @@ def missed(model, title_of):
                     texts = [shown(figures) if goal.row else f"{name} {shown(figures)}" for name, figures in beyond]
                     yield f"{goal.program}, {limit}{requantized * (goal.part == 'own')}; {title_of(cell)}: {', '.join(texts)}"
     for name, peer in BELOW:
-        own, other = (next((row for row in model["own"] if row["format"] == each and row["cells"].get("mica decode")), None)
-                      for each in (name, peer))
-        if own and other and not (own["bits"] <= other["bits"] and own["cells"]["mica decode"]["kl"] < other["cells"]["mica decode"]["kl"]):
+        pair = [(row["bits"], cell["kl"]) for each in (name, peer) for row in model["own"]
+                if row["format"] == each and (cell := decode_cell(row["cells"], arithmetic))]
+        if len(pair) == 2 and not (pair[0][0] <= pair[1][0] and pair[0][1] < pair[1][1]):
             yield (f"{name}, KL below that of {peer} at no more bits{requantized}; {title_of('mica decode')}: " +
-                   " against ".join(f"{small(row['cells']['mica decode']['kl'])} at {row['bits']:.2f} bits" for row in (own, other)))
+                   " against ".join(f"{small(kl)} at {bits:.2f} bits" for bits, kl in pair))
 
 
 def table():

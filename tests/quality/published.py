@@ -80,12 +80,18 @@ def model_of(run, model):
     return other if shared and all(math.isclose(found[row], wanted[row], rel_tol=1e-3) for row in shared) else None
 
 
+def names(runs):
+    """The names of all models that were measured."""
+    return {model["name"] for run in runs for model in run["models"]}
+
+
 def runs_of(name, runs):
-    """(run, model) of the newest run's model of that name, and of the same model in others; empty without one."""
-    newest = named(runs[0], name)
-    if newest is None:
+    """(run, model) of the newest run with a model of that name, and of others with the same model; empty without one."""
+    measured = [run for run in runs if named(run, name)]
+    if not measured:
         return []
-    return [(runs[0], newest), *((run, same) for run in runs[1:] if (same := model_of(run, newest)))]
+    newest = named(measured[0], name)
+    return [(measured[0], newest), *((run, same) for run in measured[1:] if (same := model_of(run, newest)))]
 
 
 def named(run, name):
@@ -98,7 +104,7 @@ def runs_of_other_weights(name, runs):
     from another training."""
     same = runs_of(name, runs)
     known = {run["arithmetic"].get("mica prefill") for run, _ in same}
-    for run in runs[1:] if same else ():
+    for run in runs:
         model, arithmetic = named(run, name), run["arithmetic"].get("mica prefill")
         if model and arithmetic not in known:
             known.add(arithmetic)
@@ -119,9 +125,16 @@ COSTS = {"bf16": ("own", "`--weights bf16`", CELLS),
 MEASURED = {"floats": "trained", "blocks": "smollm2"}
 
 
+def decode_cell(cells, arithmetic):
+    """The figures of a program in Mica's decode arithmetic: of its decode or, if only that was measured, of prefill in the same arithmetic.
+    None if neither was measured."""
+    prefill = cells.get("mica prefill") if arithmetic.get("mica prefill") == arithmetic.get("mica decode") else None
+    return cells.get("mica decode") or prefill
+
+
 def costs(kind, runs=None):
     """The costs that `mica compile` quotes for a checkpoint of "floats" or "blocks": the worst of all arithmetics, each measured with
-    the newest run's model if possible. Without those that were not measured."""
+    the newest model of the name if possible. Without those that were not measured."""
     runs, result = runs or read(), {}
     models = [model for _, model in (*runs_of(MEASURED[kind], runs), *runs_of_other_weights(MEASURED[kind], runs))]
     for name, (part, title, cells) in COSTS.items():

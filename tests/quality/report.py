@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import chart  # noqa: E402
 import models as origins  # noqa: E402
 import precision_goals  # noqa: E402
-from published import model_of, runs_of, runs_of_other_weights, small  # noqa: E402
+from published import decode_cell, names, runs_of, runs_of_other_weights, small  # noqa: E402
 
 #: Cells of a row: title and, in the picture, color and whether the mark is filled. Rows of int8 are only in the tables.
 CELLS = {"mica prefill": ("Mica, prefill", "#0b62a4", True), "mica decode": ("Mica, decode", "#0b62a4", False),
@@ -33,36 +33,37 @@ def title_of(key):
     return CELLS[role][0] + (f" ({arithmetic})" if arithmetic else "")
 
 
-def joined(runs):
-    """The models of the newest run with their descriptions. The key of a cell of Mica names the arithmetic, and each other run of the same
-    model adds its prefill, if its arithmetic is not that of a run before."""
-    return [joined_model(model, runs) for model in runs[0]["models"]]
+def joined(runs, other_columns=True):
+    """The models of all runs with their descriptions, each as measured by the newest run. The key of a cell of Mica names the arithmetic,
+    and each other run of the same model adds its prefill, if its arithmetic is not that of a run before."""
+    measured = names(runs)
+    return [joined_model(name, runs, other_columns) for name in origins.DESCRIPTIONS if name in measured]
 
 
-def joined_model(model, runs):
-    title, note = origins.DESCRIPTIONS[model["name"]]
-    result = {**model, "title": title, "note": note, "missed": list(missed_goals(model["name"], runs)),
-              "other_weights": list(runs_of_other_weights(model["name"], runs))}
+def joined_model(name, runs, other_columns):
+    (newest, model), *others = runs_of(name, runs)
+    title, note = origins.DESCRIPTIONS[name]
+    result = {**model, "title": title, "note": note, "missed": list(missed_goals(name, runs)), "arithmetic": newest["arithmetic"],
+              "other_weights": list(runs_of_other_weights(name, runs))}
     for part in ("rows", "own", "caches"):
         result[part] = []
         # The programs whose caches are measured have no blocks.
-        arithmetic, others = ({}, []) if part == "caches" else (runs[0]["arithmetic"], runs[1:])
+        has_blocks = part != "caches"
         for row in model[part]:
-            cells = {key_of(name, arithmetic): cell for name, cell in row["cells"].items()}
-            for run in others:
-                same = model_of(run, model)
-                old = row_of(same, part, row["format"]) if same else None
+            cells = {key_of(name, newest["arithmetic"] if has_blocks else {}): cell for name, cell in row["cells"].items()}
+            for run, same in others if other_columns and has_blocks else ():
+                old = row_of(same, part, row["format"])
                 if old and "mica prefill" in old["cells"]:
                     cells.setdefault(key_of("mica prefill", run["arithmetic"]), old["cells"]["mica prefill"])
-            result[part].append({**row, "cells": cells})
+            result[part].append({**row, "cells": cells, "decode": decode_cell(row["cells"], newest["arithmetic"])})
     return result
 
 
 def missed_goals(name, runs):
     """The goals for precision that a model misses in the newest run and in others."""
-    for run, model in runs_of(name, runs):
-        other = "" if run is runs[0] else f" (run with prefill in {run['arithmetic'].get('mica prefill', 'another arithmetic')})"
-        for line in precision_goals.missed(model, lambda cell, run=run: title_of(key_of(cell, run["arithmetic"]))):
+    for index, (run, model) in enumerate(runs_of(name, runs)):
+        other = f" (run with prefill in {run['arithmetic'].get('mica prefill', 'another arithmetic')})" if index else ""
+        for line in precision_goals.missed(model, run["arithmetic"], lambda cell, run=run: title_of(key_of(cell, run["arithmetic"]))):
             yield line + other
 
 
@@ -155,9 +156,8 @@ def difference(own, other):
 
 
 def decode_figures(row):
-    """The cell of Mica's decode arithmetic, in which the weights decide; None without a standard error."""
-    cell = next(iter(cells_of(row, "mica decode").values()), None)
-    return cell if cell and cell.get("kl_error") else None
+    """The figures in Mica's decode arithmetic, in which the weights decide; None without a standard error."""
+    return row["decode"] if row["decode"] and row["decode"].get("kl_error") else None
 
 
 def by_llama(row):
@@ -226,9 +226,13 @@ def unmeasured(model):
     missing = []
     if model["rows"] and not any("llama decode" in row["cells"] for row in model["rows"]):
         missing.append("llama.cpp's decode")
-    if model["own"] and all(is_own(row) for row in model["own"]):
+    peers = [row for row in model["own"] if not is_own(row)]
+    if model["own"] and not peers:
         missing.append("llama.cpp's formats relative to " + ("the published file" if model["requantized"] else "the checkpoint") + " in f32")
-    return f"Not measured: {' and '.join(missing)}." if missing else ""
+    if any(row["decode"] and not cells_of(row, "mica decode") for row in peers):
+        missing.append("decode of llama.cpp's formats relative to " + ("the published file" if model["requantized"] else "the checkpoint") +
+                       " in f32, whose arithmetic is that of prefill on that processor")
+    return f"Not measured: {'; '.join(missing)}." if missing else ""
 
 
 def of_model(model):
@@ -277,10 +281,6 @@ def method(run):
             f"Decode: one row per call (Mica `{run['mica_decode']}`, llama.cpp `{run['llama_decode']}`).{rows}")
 
 
-def conditions(run):
-    return f"{versions(run)} {method(run)}"
-
-
 def prefill_is_decode(run):
     """Whether prefill and decode have equal figures in all rows of a run in which both were measured."""
     cells = [row["cells"] for model in run["models"] for part in ("rows", "own", "caches") for row in model[part]]
@@ -288,26 +288,43 @@ def prefill_is_decode(run):
     return bool(both) and all(prefill == decode for prefill, decode in both)
 
 
-def other_conditions(runs):
-    """The paragraphs about the runs that only add a column."""
-    for run in runs[1:]:
-        same = [model["name"] for model in runs[0]["models"] if model_of(run, model)]
-        other = [model["name"] for model in runs[0]["models"] if model["name"] not in same and
-                 any(each["name"] == model["name"] for each in run["models"])]
-        title = title_of(key_of("mica prefill", run["arithmetic"]))
-        text = f"The column {title} is of another run: {versions(run)}"
-        if method(run) != method(runs[0]):
+def parts_of(run, runs):
+    """What of the page a run measured, in words: sections of models, a column in others, and summaries of other weights."""
+    whole, column, summary = [], [], []
+    for name in (name for name in origins.DESCRIPTIONS if name in names([run])):
+        (newest, _), *others = runs_of(name, runs)
+        kind = whole if newest is run else column if any(other is run for other, _ in others) else summary
+        kind.append(origins.DESCRIPTIONS[name][0])
+    if whole:
+        yield joined_words(whole)
+    if column:
+        yield f"the column {title_of(key_of('mica prefill', run['arithmetic']))} of {joined_words(column)}"
+    if summary:
+        yield f"the summary of other weights at the end of {joined_words(summary)}"
+
+
+def joined_words(words):
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def conditions(runs):
+    """The paragraphs about the runs: what each measured, with what, and how, if it differs from the run before."""
+    before = None
+    for run in runs:
+        text = f"{joined_words(list(parts_of(run, runs)))}: {versions(run)}"
+        text = text[0].upper() + text[1:]
+        if method(run) != before:
             text += f" {method(run)}"
-        if other:
-            text += (f" It is left out for {' and '.join(origins.DESCRIPTIONS[name][0] for name in other)}: that run measured other "
-                     "weights, as training is only reproducible with the same version of torch, number of threads and processor. The sections of "
-                     "these models end with a summary of its figures.")
+        before = method(run)
         if prefill_is_decode(run):
-            text += (" In that run, prefill and decode have the same figures in all rows of all models, because the same kernels compute them: "
-                     "the columns of decode are those of prefill on such processors as well, also where this column is left out.")
+            text += (" In this run, prefill and decode have the same figures in all rows of which both were measured, because the same "
+                     "kernels compute them: the columns of decode are those of prefill on such processors as well.")
         if "+changes" in run["mica"]:
             text += " Its tree had uncommitted changes."
         yield from (text, "")
+    if any(list(runs_of_other_weights(name, runs)) for name in names(runs)):
+        yield from ("Training is only reproducible with the same version of torch, number of threads and processor: runs of a trained model on "
+                    "different machines measured different weights. The tables have the figures of the newest run, and summaries those of others.", "")
 
 
 CHOICES = [
@@ -339,12 +356,16 @@ CHOICE_ROWS = [*((f"{name}, {title}", "rows", name, prompt, "mica decode") for n
                *((name, "caches", name, "mica prefill", "mica decode") for name in ("`--kv bf16`", "`--kv int8`"))]
 
 
+#: The models of the table of choices.
+CHOICE_MODELS = ("trained", "hybrid", "smollm2")
+
+
 def row_of(model, part, name):
     return next((row for row in model[part] if row["format"] == name), None)
 
 
 def cells_of(row, role):
-    """The cells of a role by arithmetic, that of the newest run first."""
+    """The cells of a role by arithmetic, that of the newest run of the model first."""
     return {key.partition(":")[2]: cell for key, cell in row["cells"].items() if role_of(key) == role}
 
 
@@ -440,12 +461,12 @@ def choices(models):
 
 
 def page(runs, speeds=None):
-    models = joined(runs)
+    models, failed = joined(runs), [line for run in runs for line in run["failed"]]
     lines = ["# Quality", "",
              "The cost of weight formats and their arithmetic in precision. Generated by `tests/quality/measure.py` from "
              "[quality.json](quality.json); do not edit.",
              "",
-             conditions(runs[0]), "", *other_conditions(runs),
+             *conditions(runs),
              "Columns name the type of the activations that are multiplied by block-quantized weights: bf16, or integers of 16 or 8 bits with "
              "a scale per 32. Prefill uses bf16 on processors with AVX512-BF16, 16-bit integers like decode on others, and 8-bit integers with "
              "`--rows int8`. Programs of `--weights bf16` and `f32` multiply floats in all columns.", "",
@@ -458,17 +479,17 @@ def page(runs, speeds=None):
              "![KL divergence over bits per weight](quality.svg)", "",
              "The lines connect the Pareto-optimal formats of llama.cpp without importance matrix: no smaller one is as precise. Red lines "
              "are computed by llama.cpp, blue ones by Mica, solid in prefill and dashed in decode. The panel of a model that is published as a block-quantized file shows that file as well.", "",
-             *choices([model for model in models if model["name"] != "outlier"]), *(speed_table(speeds, runs) if speeds else ()),
+             *choices([model for model in models if model["name"] in CHOICE_MODELS]), *(speed_table(speeds, runs) if speeds else ()),
              "## Goals", "", "The reference is that of the tables, whose sections name the goals that they miss. "
              "[benchmarks.md](benchmarks.md) has the goals for speeds.", "", precision_goals.table(), ""]
-    if runs[0]["failed"]:
-        lines += ["Not measured:", ""] + [f"- {line}" for line in runs[0]["failed"]] + [""]
+    if failed:
+        lines += ["Not measured:", ""] + [f"- {line}" for line in failed] + [""]
     return "\n".join(lines) + "\n" + tables(models)
 
 
 # ---------------------------------------------------------------- picture
 
-#: Cells in the picture, of the newest run.
+#: Cells in the picture, of the newest run of each model.
 DRAWN = ("mica prefill", "mica decode", "llama prefill", "llama decode")
 
 
@@ -557,6 +578,6 @@ def drawn_rows(model):
 
 def picture(runs):
     """KL divergence from the unquantized model over bits per weight: a panel for each model."""
-    models = [model for model in joined(runs[:1]) if any(row["cells"] for row in model["own"])]
+    models = [model for model in joined(runs, other_columns=False) if any(row["cells"] for row in model["own"])]
     return chart.document([Panel(f"{model['title']}: KL divergence from {unquantized(model)}", drawn_rows(model), index).draw()
                            for index, model in enumerate(models)])

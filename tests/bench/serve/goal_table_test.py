@@ -47,7 +47,7 @@ class Table(unittest.TestCase):
         self.assertEqual([row[-1] for row in rows], ["<= 1.03: reached (1 round)", "<= 1.03: missed: 1.05 (1 round)"])
 
     def test_divergences_are_of_the_weights(self):
-        model = published.named(published.read()[0], "trained")
+        (_, model), *_ = published.runs_of("trained", published.read())
         kls = {row["format"]: published.small(row["cells"]["mica decode"]["kl"]) for row in model["own"] + model["rows"]}
         for weights, format in (("int8", "`--weights int8`"), ("int4", "`--weights int4`"), ("q4_1", "Q4_1"), ("f32", "")):
             rows = self.table((f"tiny-{weights}-abc", {"turn": {"Mica": [{"computed": 1, "second turn, s": 2}]}}, {"weights": weights}, 0))
