@@ -232,7 +232,8 @@ std::string KeyNames::hintToCorrect(std::initializer_list<Slot> slots) const {
   for (const Slot &slot : slots)
     if (std::optional<std::string> key = keyOf(slot))
       keys.push_back(inQuotes(*key));
-  return keys.empty() ? hints::correct.str() : "correct " + llvm::join(keys, " or ");
+  return keys.empty() ? hints::correct.str()
+                      : "correct " + joinWithOr(llvm::to_vector_of<llvm::StringRef>(keys));
 }
 
 } // namespace mica

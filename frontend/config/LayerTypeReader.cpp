@@ -22,9 +22,8 @@ llvm::Error LayerTypeReader::readAttentionLayers() {
   for (const llvm::json::Value &index : *h.attentionLayers) {
     std::optional<int64_t> layer = index.getAsInteger();
     if (!layer || *layer < 0 || *layer >= *h.layers)
-      return wrong("has " + shown(index) +
-                   " among the layers with attention, expected indices of " +
-                   llvm::Twine(*h.layers) + " layers");
+      return wrong("has " + shown(index) + " in " + nameOf(&Hyperparameters::attentionLayers) +
+                   ", expected indices of " + llvm::Twine(*h.layers) + " layers");
     mixers[*layer] = Mixer::Attention;
   }
   return llvm::Error::success();

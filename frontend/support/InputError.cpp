@@ -36,9 +36,17 @@ std::string inQuotes(llvm::StringRef text) {
   return "\"" + escaped(text.take_front(limit)) + "...\"";
 }
 
-std::string joinWithAnd(llvm::ArrayRef<llvm::StringRef> names) {
+static std::string joinWith(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> names) {
   std::string text = llvm::join(names.drop_back(), ", ");
-  return text + (text.empty() ? "" : " and ") + names.back().str();
+  return text + (text.empty() ? "" : (" " + word + " ").str()) + names.back().str();
+}
+
+std::string joinWithAnd(llvm::ArrayRef<llvm::StringRef> names) {
+  return joinWith("and", names);
+}
+
+std::string joinWithOr(llvm::ArrayRef<llvm::StringRef> names) {
+  return joinWith("or", names);
 }
 
 llvm::Error renameQuoted(llvm::Error error,

@@ -30,6 +30,7 @@ std::string inQuotes(llvm::StringRef text);
 
 /// "A", "A and B" or "A, B and C"; `names` are not empty.
 std::string joinWithAnd(llvm::ArrayRef<llvm::StringRef> names);
+std::string joinWithOr(llvm::ArrayRef<llvm::StringRef> names);
 
 /// `error` with every double-quoted text replaced by `rename(text)`, for readers that convert the
 /// names of a file before checking them.

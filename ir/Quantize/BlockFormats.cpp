@@ -3,7 +3,6 @@
 #include "ir/Quantize/BlockFormats.h"
 
 #include "ir/Quantize/HalfFloat.h"
-#include "ir/Quantize/ScaleRange.h"
 
 #include <algorithm>
 #include <bit>
@@ -330,10 +329,6 @@ void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *bloc
     *at++ = static_cast<uint8_t>(parts.scales[i]);
   for (int i = 0; format.hasOffsets() && i < format.groups(); ++i)
     *at++ = static_cast<uint8_t>(parts.offsets[i]);
-}
-
-bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts) {
-  return scaleRangeOf(format, parts) == ScaleRange::Finite;
 }
 
 float scaleOf(const BlockFormat &format, uint16_t bits) {

@@ -129,10 +129,6 @@ void splitBlock(const BlockFormat &format, const uint8_t *block, BlockParts &par
 /// The inverse of splitBlock; only for Mica's own formats.
 void joinBlock(const BlockFormat &format, const BlockParts &parts, uint8_t *block);
 
-/// Whether all values of the block are finite for any codes: scale, offset and the largest products
-/// with them are.
-bool hasFiniteScales(const BlockFormat &format, const BlockParts &parts);
-
 /// Converts the bits of a scale of the format to f32.
 float scaleOf(const BlockFormat &format, uint16_t bits);
 

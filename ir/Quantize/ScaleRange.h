@@ -6,9 +6,10 @@
 
 namespace mica {
 
-/// Whether the elements of a block are finite for any codes, and if not, why.
+/// Whether the elements of a block are finite for any codes (scale, offset and the largest products
+/// with them are), and if not, why.
 enum class ScaleRange : uint8_t {
-  Finite,    ///< what hasFiniteScales returns
+  Finite,
   Overflow,  ///< scale and offset are finite, but not the largest products with them
   NotFinite, ///< scale or offset is NaN or infinite
 };

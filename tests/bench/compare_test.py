@@ -194,12 +194,13 @@ class CompareTest(unittest.TestCase):
         self.assertIn("| qwen3.5-4b-mtp-int4 | 1.90 | 2.97 | 3.81 |", others)
         self.assertIn("| qwen3.5-4b, 32768 tokens | 11, 0, 0, 255 | 1, 224, 224, 480 | 31 | 0; <= 512: reached |", rewinds)
 
-    def test_rejected_drafts_must_not_be_recomputed(self):
-        def judged(drafted, accepted, recomputed):
-            return hybrids.rejects_without_cost({"drafted": drafted, "accepted": accepted, "recomputed": recomputed})
-        self.assertTrue(judged(11, 3, 0))
-        self.assertFalse(judged(11, 3, 1), "recomputed")
-        self.assertFalse(judged(11, 11, 0), "nothing was rejected")
+    def test_rejected_drafts_change_no_token(self):
+        def judged(drafted, accepted, calls, same=True):
+            return hybrids.rejects_without_cost({"drafted": drafted, "accepted": accepted, "calls": calls, "tokens": 256, "same": same})
+        self.assertTrue(judged(11, 3, 252))
+        self.assertFalse(judged(11, 3, 252, same=False), "other tokens")
+        self.assertFalse(judged(11, 3, 253), "another pass")
+        self.assertFalse(judged(11, 11, 244), "nothing was rejected")
 
     def test_one_table_says_what_failed(self):
         config = self.folder / "config.json"

@@ -9,9 +9,9 @@ alternation, as by compare.py, in int8 and int4 (the peer: Q8_0, Q4_0):
     decode    32 tokens, by the whole model
     prefill   a prompt of 2048 tokens, by one period of the layers; with --whole by the whole model
     depth     only Mica, by one period of the layers in int4: decode after 32768 positions and after 512, in relation to the bytes read
-    rewind    only Mica, by the layers of the whole model with small heads: passes that verify drafts of up to 8 tokens and reject some of
-              them, how many tokens are recomputed then, and how many are computed after an edit of the last turn of a conversation of 32768, with as many checkpoints as the whole model has by
-              default on this machine
+    rewind    only Mica, by the layers of the whole model with small heads: whether passes that verify drafts of up to 8 tokens, and
+              reject some of them, generate the tokens of passes without drafts, and how many tokens are computed after an edit of the
+              last turn of a conversation of 32768, with as many checkpoints as the whole model has by default on this machine
     mtp       only Mica, Qwen3.5 4B in int4: what a pass costs that drafts tokens with the multi-token prediction head and verifies them.
               With random weights hardly any draft is accepted, so the cost is measured, not a speedup
 
@@ -41,7 +41,7 @@ WORK = ("decode", "prefill", "depth", "rewind", "mtp")
 MOST_OVER_BYTES, MOST_COMPUTED = 1.1, 512
 #: Tokens changed at the end of a conversation.
 EDITS = (1, 60, 100, 400)
-DRAFTS, TOKENS = 8, 256
+DRAFTS, TOKENS, TEMPERATURE = 8, 256, 0.1
 #: Tokens that the multi-token prediction head drafts per pass.
 MTP_DRAFTS = (1, 2, 4)
 
@@ -117,14 +117,15 @@ def edits(program, checkpoints, args):
 
 
 def drafts(program, args):
-    """What the program reports of the drafts in a text that repeats itself and then differs. It fails if it has lost the positions before a
-    rejected draft."""
+    """What the program reports of the drafts in a text that repeats itself and then differs, and whether it generates the tokens of a run
+    without drafts: it fails if it has lost the positions before a rejected draft."""
     rng = random.Random(2)
     period = [rng.randrange(3, 1000) for _ in range(32)]
-    tokens = ",".join(map(str, period * 16))
-    done = engines.json_of([program, "--tokens", tokens, "-n", str(TOKENS), "--ignore-eos", "--temperature", "1", "--seed", "1", "--lookup",
-                            str(DRAFTS), "--threads", str(args.threads), "--json"], args.timeout)
-    return {**done["lookup"], "tokens": TOKENS, "recomputed": done.get("recomputed", {"tokens": 0})["tokens"]}
+    command = [program, "--tokens", ",".join(map(str, period * 16)), "-n", str(TOKENS), "--ignore-eos", "--temperature", str(TEMPERATURE),
+               "--seed", "1", "--threads", str(args.threads), "--json"]
+    plain, drafting = (engines.json_of([*command, *more], args.timeout) for more in ((), ("--lookup", str(DRAFTS))))
+    same = [each["sequences"][0]["tokens"] for each in (plain, drafting)]
+    return {**drafting["lookup"], "tokens": TOKENS, "same": same[0] == same[1]}
 
 
 def checkpoints_of(shape, args):
@@ -145,8 +146,9 @@ def rewind(shape, args):
 
 
 def rejects_without_cost(drafts):
-    """Whether drafted tokens were rejected, and none was recomputed because of that."""
-    return drafts["drafted"] > drafts["accepted"] and drafts["recomputed"] == 0
+    """Whether drafted tokens were rejected, with the same tokens as without drafts and no pass but those that yield them: each yields one
+    token and the drafted ones that it accepts, after the first token, which the prompt yields."""
+    return drafts["drafted"] > drafts["accepted"] and drafts["same"] and drafts["calls"] + drafts["accepted"] == drafts["tokens"] - 1
 
 
 def program_with_head(shape, args):
@@ -174,14 +176,13 @@ def markdown(result):
         lines.append(f"| {each['name']}, depth {each['depth']} | {near:.1f} | {far:.1f} | {each['time']:.2f}x | {each['bytes']:.2f}x | "
                      f"{each['time over bytes']:.2f} | <= {MOST_OVER_BYTES}: {'reached' if each['reached'] else 'short'} |")
     if result["rewind"]:
-        lines += ["", f"| rewind | drafted, accepted, recomputed tokens, passes for {TOKENS} tokens | tokens computed after edits of "
+        lines += ["", f"| rewind | drafted, accepted, passes for {TOKENS} tokens | tokens computed after edits of "
                   f"{', '.join(map(str, EDITS))} | checkpoints | goal |", "|---" * 5 + "|"]
     for each in result["rewind"]:
         draft, edit = each["drafts"], each["edits"]
-        lines.append(f"| {each['name']}, {each['depth']} tokens | {draft['drafted']}, {draft['accepted']}, {draft['recomputed']}, "
-                     f"{draft['calls']} | "
+        lines.append(f"| {each['name']}, {each['depth']} tokens | {draft['drafted']}, {draft['accepted']}, {draft['calls']} | "
                      f"{', '.join(str(edit[f'edit of {n}']) for n in EDITS)} | {edit['checkpoints']} | "
-                     f"0; <= {MOST_COMPUTED}: {'reached' if each['reached'] else 'short'} |")
+                     f"same tokens; <= {MOST_COMPUTED}: {'reached' if each['reached'] else 'short'} |")
     if result["mtp"]:
         lines += ["", "| time of a pass with drafts over one without | " + " | ".join(f"{n} drafted" for n in MTP_DRAFTS) + " |",
                   "|---" * (len(MTP_DRAFTS) + 1) + "|"]

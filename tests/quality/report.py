@@ -60,9 +60,11 @@ def joined_model(name, runs, other_columns):
 
 
 def missed_goals(name, runs):
-    """The goals for precision that a model misses in the newest run and in others."""
-    for index, (run, model) in enumerate(runs_of(name, runs)):
-        other = f" (run with prefill in {run['arithmetic'].get('mica prefill', 'another arithmetic')})" if index else ""
+    """The goals for precision that a model misses in the newest run and in others, also with other weights."""
+    same = runs_of(name, runs)
+    for run, model in (*same, *runs_of_other_weights(name, runs)):
+        weights = "" if any(model is each for _, each in same) else ", with other weights"
+        other = "" if run is same[0][0] else f" (run with prefill in {run['arithmetic'].get('mica prefill', 'another arithmetic')}{weights})"
         for line in precision_goals.missed(model, run["arithmetic"], lambda cell, run=run: title_of(key_of(cell, run["arithmetic"]))):
             yield line + other
 

@@ -69,22 +69,22 @@ DIFFERENCES = {
 }
 
 # docs/add-a-family.md: the families with state in the order in which they were added: (family, name after `choose`, headers added with
-# it, new ops).
+# it, new ops, new traits).
 STATE_FAMILIES = [
-    ("LFM2", "Lfm2", [], "1"),
-    ("LFM2 with experts", "Lfm2Moe", [], "-"),
-    ("Mamba 2", "Mamba2", ["Mamba.h"], "3"),
-    ("Bamba", "Bamba", [], "-"),
-    ("Granite 4", "GraniteMoeHybrid", [], "-"),
-    ("Falcon H1", "FalconH1", [], "1"),
-    ("Nemotron-H", "NemotronH", [], "-"),
-    ("Qwen3-Next", "Qwen3Next", ["Qwen3Next.h", "QwenExperts.h"], "2"),
-    ("Qwen3.5", "Qwen35Text", [], "-"),
-    ("Qwen3.5 with a vision encoder", "Qwen35", [], "-"),
-    ("Qwen3.5 with experts", "Qwen35MoeText", [], "-"),
-    ("Qwen3.5 with experts and a vision encoder", "Qwen35Moe", [], "-"),
-    ("Gemma 4", "Gemma4Text", [], "1, and four traits"),
-    ("Gemma 4 with encoders", "Gemma4", [], "-"),
+    ("LFM2", "Lfm2", [], ["causal_conv1d"], []),
+    ("LFM2 with experts", "Lfm2Moe", [], [], ["normalizeEps"]),
+    ("Mamba 2", "Mamba2", ["Mamba.h"], ["linear_attention", "softplus", "decay", "scale_heads"], ["otherMixer"]),
+    ("Bamba", "Bamba", [], [], []),
+    ("Granite 4", "GraniteMoeHybrid", [], [], []),
+    ("Falcon H1", "FalconH1", [], ["scale_parts"], ["parallelToAttention"]),
+    ("Nemotron-H", "NemotronH", [], [], ["isOneBlock"]),
+    ("Qwen3-Next", "Qwen3Next", ["Qwen3Next.h", "QwenExperts.h"], ["l2norm", "sigmoid"], ["outputGate"]),
+    ("Qwen3.5", "Qwen35Text", [], [], ["imagePositions"]),
+    ("Qwen3.5 with a vision encoder", "Qwen35", [], [], []),
+    ("Qwen3.5 with experts", "Qwen35MoeText", [], [], []),
+    ("Qwen3.5 with experts and a vision encoder", "Qwen35Moe", [], [], []),
+    ("Gemma 4", "Gemma4Text", [], ["select_head"], ["valueNorm", "layerScalar", "denseBesideExperts", "proportionalRope"]),
+    ("Gemma 4 with encoders", "Gemma4", [], [], []),
 ]
 
 FAMILIES = """\
@@ -309,13 +309,18 @@ def state_families():
     """The table of docs/add-a-family.md."""
     folder = ROOT / "frontend/families"
     sources = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.iterdir()) if path.suffix in (".cpp", ".h")}
+    defined = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "ir/Mica").glob("*.td"))), sources["Family.h"]
     rows = []
-    for family, name, headers, ops in STATE_FAMILIES:
+    for family, name, headers, ops, traits in STATE_FAMILIES:
+        for new, pattern, text in ((ops, r'Op<"{}"', defined[0]), (traits, r"\b{} =", defined[1])):
+            if unknown := [each for each in new if not re.search(pattern.format(each), text)]:
+                raise ValueError(f"{family}: not defined: {', '.join(unknown)}")
         file = next(file for file, text in sources.items() if f"choose{name}(" in text)
         lines, gguf = line_counts(sources[file])[name]
         files = [f"`{file}`", *(f"`{header}` ({sources[header].count(chr(10))})" for header in headers)]
-        rows.append(f"| {family} | {', '.join(files)} | {lines} | {gguf or '-'} | {ops} |")
-    return "| family | file | config and tensors | GGUF | new ops |\n|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
+        added = [", ".join(f"`{each}`" for each in new) or "-" for new in (ops, traits)]
+        rows.append(f"| {family} | {', '.join(files)} | {lines} | {gguf or '-'} | {' | '.join(added)} |")
+    return "| family | file | config and tensors | GGUF | new ops | new traits |\n|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
 
 
 def model_types():

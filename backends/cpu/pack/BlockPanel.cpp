@@ -5,6 +5,7 @@
 #include "backends/cpu/pack/Elements.h"
 #include "backends/cpu/pack/TransposeLanes.h"
 #include "ir/Quantize/Quantize.h"
+#include "ir/Quantize/ScaleRange.h"
 
 using namespace mlir;
 
@@ -50,7 +51,7 @@ public:
         splitBlock(format, block, part);
       else
         llvm::fill(part.codes, static_cast<uint8_t>(format.levels ? 0 : format.bias));
-      finite &= hasFiniteScales(format, part);
+      finite &= scaleRangeOf(format, part) == ScaleRange::Finite;
     }
     for (int64_t row = 0; row < kTileRows; ++row) {
       storeScale(parts[row].scale, out + row * packed.scaleBytes);

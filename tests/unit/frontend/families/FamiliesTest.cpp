@@ -533,7 +533,7 @@ TEST(Lfm2, HasConvolutionsAndAttention) {
   EXPECT_FALSE(exact->layerTypes[0].mixer<ShortConvConfig>());
   auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
   EXPECT_THAT(problem(R"("full_attn_idxs": [5])"),
-              HasSubstr("has 5 among the layers with attention, expected indices of 5 layers"));
+              HasSubstr("has 5 in \"full_attn_idxs\", expected indices of 5 layers"));
   constexpr const char *both = R"(, "layer_types": ["conv", "full_attention", "conv",
                                   "full_attention", "conv"])";
   EXPECT_EQ(problem((R"("full_attn_idxs": [1, 3])" + llvm::Twine(both)).str()), "");
@@ -578,7 +578,7 @@ TEST(Mamba2, RefusesSizesThatDisagree) {
   EXPECT_THAT(
       problem(R"({"num_heads": 5})"),
       HasSubstr("has 5 Mamba heads of size 8, expected a size of 48 in all, which is \"expand\" "
-                "times \"hidden_size\"; correct \"num_heads\" or \"head_dim\" or \"expand\""));
+                "times \"hidden_size\"; correct \"num_heads\", \"head_dim\" or \"expand\""));
   EXPECT_THAT(
       problem(R"({"n_groups": 4})"),
       HasSubstr("has 6 Mamba heads, not a multiple of its 4 groups; correct \"num_heads\" or "
@@ -641,7 +641,7 @@ TEST(FalconH1, HasMambaParallelToAttention) {
   auto problem = [&](llvm::StringRef more) { return llvm::toString(readAs(more).takeError()); };
   EXPECT_THAT(problem(R"("mamba_d_ssm": 120)"),
               HasSubstr("has 8 Mamba heads of size 16, expected a size of 120 in all, which is "
-                        "\"mamba_d_ssm\"; correct \"mamba_n_heads\" or \"mamba_d_head\" or "
+                        "\"mamba_d_ssm\"; correct \"mamba_n_heads\", \"mamba_d_head\" or "
                         "\"mamba_d_ssm\""));
   EXPECT_THAT(problem(R"("mamba_d_ssm": null, "ssm_multipliers": [1.0, 2.0])"),
               HasSubstr("has 2 numbers in \"ssm_multipliers\", expected 5"));

@@ -21,6 +21,7 @@ TEST(Published, ConfigsAreRead) {
       {"bamba-9b", {"bamba", 32, 2}},
       {"falcon-h1-0.5b", {"falcon_h1", 36, 1}},
       {"gemma4-31b", {"gemma4", 60, 2}},
+      {"granite-4.0-h-micro", {"granitemoehybrid", 40, 2}},
       {"lfm2-1.2b", {"lfm2", 16, 2}},
       {"lfm2-8b-a1b", {"lfm2_moe", 24, 3}},
       {"llama-3.2-1b", {"llama", 16, 1}},
