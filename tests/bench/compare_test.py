@@ -192,7 +192,7 @@ class CompareTest(unittest.TestCase):
                                    for name in ("hybrids.json", "hybrids-depth.json", "hybrids-rewind.json"))
         self.assertRegex(speeds, r"### granite-4\.0-h-micro-int4\n\n.*\n.*\n\| decode 32 \|")
         self.assertIn("| qwen3.5-4b-mtp-int4 | 1.90 | 2.97 | 3.81 |", others)
-        self.assertIn("| qwen3.5-4b, 32768 tokens | 11, 0, 0, 255 | 1, 224, 224, 480 | 31 | 0; <= 512: reached |", rewinds)
+        self.assertIn("| granite-4.0-h-micro, 32768 tokens | 258, 81, 174 | 1, 224, 224, 480 | 31 | same tokens; <= 512: reached |", rewinds)
 
     def test_rejected_drafts_change_no_token(self):
         def judged(drafted, accepted, calls, same=True):

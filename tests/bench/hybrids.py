@@ -182,7 +182,7 @@ def markdown(result):
         draft, edit = each["drafts"], each["edits"]
         lines.append(f"| {each['name']}, {each['depth']} tokens | {draft['drafted']}, {draft['accepted']}, {draft['calls']} | "
                      f"{', '.join(str(edit[f'edit of {n}']) for n in EDITS)} | {edit['checkpoints']} | "
-                     f"same tokens; <= {MOST_COMPUTED}: {'reached' if each['reached'] else 'short'} |")
+                     f"{'same tokens; ' if 'same' in draft else ''}<= {MOST_COMPUTED}: {'reached' if each['reached'] else 'short'} |")
     if result["mtp"]:
         lines += ["", "| time of a pass with drafts over one without | " + " | ".join(f"{n} drafted" for n in MTP_DRAFTS) + " |",
                   "|---" * (len(MTP_DRAFTS) + 1) + "|"]
