@@ -256,15 +256,17 @@ class Measure(unittest.TestCase):
                      for cell, kl in zip(("mica prefill", "mica decode", "mica int8 rows", "llama prefill"), kls)}
             return {"format": name, "bits": 8.0, "cells": cells}
         older = {"name": "trained", "rows": [row("Q8_0", 2e-5, 1e-6, 3e-4, 9), row("Q4_0", 1e-5, 2e-6, 4e-4, 9, same_top=98.5)],
-                 "own": [row("`--weights int4`", 1e-3, 2e-3, 3e-3), row("Q4_K_M", 9, 9, 9)], "caches": []}
+                 "own": [row("`--weights int4`", 1e-3, 2e-3, 3e-3), row("Q4_K_M", 9, 1e-3, 9)], "caches": [], "requantized": False}
         old = {"arithmetic": {"mica prefill": "bf16", "mica decode": "int16", "mica int8 rows": "int8"}, "mica": "mica 1", "models": [older]}
-        newest = {**older, "rows": [row("Q8_0", 1e-6, 1e-6)], "requantized": False}
+        newest = {**older, "rows": [row("Q8_0", 1e-6, 1e-6)], "own": []}
         for cell in newest["rows"][0]["cells"].values():
             cell["reference_perplexity"] = 30
         runs = [{"arithmetic": {"mica prefill": "int16"}, "models": [newest]}, old]
         joined = report.joined(runs)[0]
         self.assertEqual(list(joined["rows"][0]["cells"]), ["mica prefill:int16", "mica decode"])
-        text = report.of_model({**joined, "own": []})
+        self.assertEqual(joined["missed"], ["`--weights int4`, KL below that of Q4_K_M at no more bits; Mica, decode (int16): 0.00200 at 8.00 bits "
+                                            "against 0.00100 at 8.00 bits (run with prefill in bf16, with other weights)"])
+        text = report.of_model(joined)
         self.assertIn(" mica 1 was measured on a processor where prefill is in bf16, with the references above.", text)
         self.assertEqual(text.splitlines()[-4:], [
             "| weights | Mica, prefill (bf16) | Mica, decode (int16) | Mica, prefill (int8) |", "|---|---|---|---|",
