@@ -106,7 +106,7 @@ HYBRIDS = {
         "rms_norm_eps": 1e-5,
         "rope_parameters": ROPE,
     },
-    "lfm2": SHARED | {
+    "lfm2": {key: value for key, value in SHARED.items() if key != "hidden_act"} | {
         "architectures": ["Lfm2ForCausalLM"],
         "model_type": "lfm2",
         "layer_types": ["conv"] * 3 + ["full_attention"],
