@@ -1426,7 +1426,9 @@ class Serve(Case):
             large = json.dumps({"prompt": "a b " * 3900000})
             clients = [own.connection() for _ in range(8)]
             for client in clients:
-                client.request("POST", "/v1/completions", large)
+                # On a busy machine, a body may take longer than the server waits.
+                with contextlib.suppress(ConnectionError):
+                    client.request("POST", "/v1/completions", large)
             own.process.send_signal(signal.SIGTERM)
             for client in clients:
                 # A body that has not arrived has no answer.
