@@ -13,7 +13,6 @@
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/TensorPart.h"
 #include "passes/support/Weights.h"
-#include "tools/mica/CompileModel.h"
 #include "tools/quality/Candidate.h"
 #include "tools/quality/Quality.h"
 #include "tools/quality/ScoringProcess.h"

@@ -2,20 +2,13 @@
 #ifndef MICA_TOOLS_MICA_CALIBRATE_H
 #define MICA_TOOLS_MICA_CALIBRATE_H
 
-#include "frontend/import/ModelInput.h"
-#include "tools/mica/ModelArguments.h"
+#include "tools/mica/CompileModel.h"
 
 namespace mica::tool {
 
 /// The maximum number of ids of a text, and of a window. For 1B parameters, this many take
 /// about a quarter of an hour on two processors with AVX2, extrapolated (docs/quantization.md).
 inline constexpr size_t kCalibrationIds = 49152, kCalibrationWindow = 512;
-
-/// The importance of the columns of a model's weights, and the statistics it is from.
-struct FoundImportance {
-  cpu::ColumnImportance columns;
-  ActivationStatistics statistics;
-};
 
 /// Runs the model in bf16 on the first ids of the file `text`, in windows, and computes the mean
 /// square of each column of the rows that are multiplied by its matrices. The result does not

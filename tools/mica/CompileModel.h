@@ -3,7 +3,6 @@
 #define MICA_TOOLS_MICA_COMPILEMODEL_H
 
 #include "frontend/import/ModelInput.h"
-#include "tools/mica/Calibrate.h"
 #include "tools/mica/ModelArguments.h"
 
 #include <functional>
@@ -31,6 +30,12 @@ enum class Messages { None, Default, Verbose };
 /// layers once. Tensors of a GGUF file are named as in the file.
 void reportRemarks(llvm::StringRef model, const ModelInput &input,
                    llvm::ArrayRef<PassRemark> remarks);
+
+/// The importance of the columns of a model's weights, and the statistics it is from.
+struct FoundImportance {
+  cpu::ColumnImportance columns;
+  ActivationStatistics statistics;
+};
 
 /// Computes the importance of the columns of the model's weights.
 using FindImportance = std::function<llvm::Expected<FoundImportance>(const ModelInput &input)>;
