@@ -298,6 +298,17 @@ class Measure(unittest.TestCase):
         self.assertEqual([(model["name"], [cell["kl"] for cell in model["rows"][0]["cells"].values()]) for model in report.joined(runs)],
                          [("trained", [2e-5]), ("smollm2", [1e-5, 3e-5])])
         self.assertEqual(published.figures_of("trained", "Q8_0", "bf16", runs)["prefill"]["kl"], 2e-5)
+        # Rows that the newest run lacks are those of an older one.
+        runs[2]["arithmetic"]["mica prefill"] = "bf16"
+        more = {"format": "Q4_0", "bits": 4.5, "cells": {"mica prefill": {"kl": 0.5, "same_top": 50, "reference_perplexity": 20}}}
+        runs[2]["models"][0]["rows"].append(more)
+        [joined] = [model for model in report.joined(runs) if model["name"] == "smollm2"]
+        self.assertEqual([(row["format"], [cell["kl"] for cell in row["cells"].values()]) for row in joined["rows"]], [("Q8_0", [1e-5]), ("Q4_0", [0.5])])
+        self.assertEqual([line.partition(";")[0] for line in joined["missed"]], ["blocks preserved, KL at most 0.001", "blocks preserved, same top at least 98 %"])
+        self.assertEqual(list(report.parts_of(runs[2], runs)), ["rows of SmolLM2-135M-Instruct that those above lack"])
+        self.assertEqual(measure.without_measured(runs[2], run("smollm2", "next", 1e-5)), runs[2])
+        runs[2]["models"][0]["rows"].pop()
+        runs[2]["arithmetic"]["mica prefill"] = "int16"
         # Another run replaces what it measured, with the same arithmetic.
         left = [[model["name"] for model in measure.without_measured(old, run("smollm2", "next", 1e-5))["models"]] for old in runs]
         self.assertEqual(left, [[], ["trained"], ["smollm2"]])

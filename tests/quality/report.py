@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import chart  # noqa: E402
 import models as origins  # noqa: E402
 import precision_goals  # noqa: E402
-from published import decode_cell, names, runs_of, runs_of_other_weights, small  # noqa: E402
+from published import decode_cell, named, names, runs_of, runs_of_other_weights, small  # noqa: E402
 
 #: Cells of a row: title and, in the picture, color and whether the mark is filled. Rows of int8 are only in the tables.
 CELLS = {"mica prefill": ("Mica, prefill", "#0b62a4", True), "mica decode": ("Mica, decode", "#0b62a4", False),
@@ -34,39 +34,52 @@ def title_of(key):
 
 
 def joined(runs, other_columns=True):
-    """The models of all runs with their descriptions, each as measured by the newest run. The key of a cell of Mica names the arithmetic,
-    and each other run of the same model adds its prefill, if its arithmetic is not that of a run before."""
+    """The models of all runs with their descriptions. Each row is that of the newest run that has it. The key of a cell of Mica names the
+    arithmetic, and each other run of the same model adds its prefill, if its arithmetic is not that of a run before."""
     measured = names(runs)
     return [joined_model(name, runs, other_columns) for name in origins.DESCRIPTIONS if name in measured]
 
 
 def joined_model(name, runs, other_columns):
-    (newest, model), *others = runs_of(name, runs)
+    same = runs_of(name, runs)
     title, note = origins.DESCRIPTIONS[name]
-    result = {**model, "title": title, "note": note, "missed": list(missed_goals(name, runs)), "arithmetic": newest["arithmetic"],
+    result = {**same[0][1], "title": title, "note": note, "missed": list(missed_goals(name, runs)),
               "other_weights": list(runs_of_other_weights(name, runs))}
     for part in ("rows", "own", "caches"):
-        result[part] = []
         # The programs whose caches are measured have no blocks.
         has_blocks = part != "caches"
-        for row in model[part]:
-            cells = {key_of(name, newest["arithmetic"] if has_blocks else {}): cell for name, cell in row["cells"].items()}
-            for run, same in others if other_columns and has_blocks else ():
-                old = row_of(same, part, row["format"])
-                if old and "mica prefill" in old["cells"]:
-                    cells.setdefault(key_of("mica prefill", run["arithmetic"]), old["cells"]["mica prefill"])
-            result[part].append({**row, "cells": cells, "decode": decode_cell(row["cells"], newest["arithmetic"])})
+        formats = dict.fromkeys(row["format"] for _, model in sorted(same, key=lambda each, part=part: -len(each[1][part])) for row in model[part])
+        result[part] = [joined_row([(run["arithmetic"] if has_blocks else {}, row) for run, model in same if (row := row_of(model, part, each))],
+                                   other_columns and has_blocks) for each in formats]
     return result
+
+
+def joined_row(measured, other_columns):
+    """A row from (arithmetic, row) of runs, the newest first."""
+    (arithmetic, newest), *others = measured
+    cells = {key_of(name, arithmetic): cell for name, cell in newest["cells"].items()}
+    for other, row in others if other_columns else ():
+        if "mica prefill" in row["cells"]:
+            cells.setdefault(key_of("mica prefill", other), row["cells"]["mica prefill"])
+    return {**newest, "cells": cells, "decode": decode_cell(newest["cells"], arithmetic)}
 
 
 def missed_goals(name, runs):
     """The goals for precision that a model misses in the newest run and in others, also with other weights."""
     same = runs_of(name, runs)
-    for run, model in (*same, *runs_of_other_weights(name, runs)):
-        weights = "" if any(model is each for _, each in same) else ", with other weights"
+    for run, model in (*[(run, unmeasured_before(at, same)) for at, (run, _) in enumerate(same)], *runs_of_other_weights(name, runs)):
+        weights = "" if any(run is each for each, _ in same) else ", with other weights"
         other = "" if run is same[0][0] else f" (run with prefill in {run['arithmetic'].get('mica prefill', 'another arithmetic')}{weights})"
         for line in precision_goals.missed(model, run["arithmetic"], lambda cell, run=run: title_of(key_of(cell, run["arithmetic"]))):
             yield line + other
+
+
+def unmeasured_before(at, same):
+    """The model of a run, of those of one model, with the rows that no newer run has measured in the same arithmetic."""
+    run, model = same[at]
+    newer = [other for each, other in same[:at] if each["arithmetic"].get("mica prefill") == run["arithmetic"].get("mica prefill")]
+    return {**model, **{part: [row for row in model[part] if not any(row_of(other, part, row["format"]) for other in newer)]
+                        for part in ("rows", "own", "caches")}}
 
 
 def table(head, rows):
@@ -291,14 +304,23 @@ def prefill_is_decode(run):
 
 
 def parts_of(run, runs):
-    """What of the page a run measured, in words: sections of models, a column in others, and summaries of other weights."""
-    whole, column, summary = [], [], []
+    """What of the page a run measured, in words: sections of models, rows or a column in others, and summaries of other weights."""
+    whole, rows, column, summary = [], [], [], []
     for name in (name for name in origins.DESCRIPTIONS if name in names([run])):
-        (newest, _), *others = runs_of(name, runs)
-        kind = whole if newest is run else column if any(other is run for other, _ in others) else summary
-        kind.append(origins.DESCRIPTIONS[name][0])
+        same = [each for each, _ in runs_of(name, runs)]
+        title, before = origins.DESCRIPTIONS[name][0], next((runs_of(name, runs)[:at] for at, each in enumerate(same) if each is run), None)
+        if not before:
+            (summary if before is None else whole).append(title)
+            continue
+        known = [named(each, name) for each, _ in before]
+        if not all(any(row_of(model, part, row["format"]) for model in known) for part in ("rows", "own", "caches") for row in named(run, name)[part]):
+            rows.append(title)
+        if all(each["arithmetic"].get("mica prefill") != run["arithmetic"].get("mica prefill") for each, _ in before):
+            column.append(title)
     if whole:
         yield joined_words(whole)
+    if rows:
+        yield f"rows of {joined_words(rows)} that those above lack"
     if column:
         yield f"the column {title_of(key_of('mica prefill', run['arithmetic']))} of {joined_words(column)}"
     if summary:
