@@ -52,7 +52,7 @@ static constexpr Entry kEntries[] = {
      4,
      4.8,
      {{".00105", ".00109"}, {".00103", ".00105"}, kUnmeasured, ""},
-     {{".0842", ".0880"}, {".0201", ".0235"}, kUnmeasured, ""}},
+     {{".0842", ".0880"}, {".0201", ".0235"}, {".0218", ".0248"}, ""}},
 };
 static_assert(std::size(kEntries) == kPrecisions.size());
 
