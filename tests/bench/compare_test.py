@@ -231,7 +231,7 @@ class CompareTest(unittest.TestCase):
                 role = "prefill" if cells[1].startswith("prefill") else "decode"
                 for (model, exact), cell in zip(models, cells[2:]):
                     kind = rows or exact * (not own or own[1] != "bf16")
-                    known = published.figures_of(model, format, kind) or {}
+                    known = published.figures_of(model, format, kind, preferred=exact) or {}
                     figures = known.get(role) or (known.get("decode") if kind == "int16" else None)
                     self.assertEqual(cell, f"{figures['kl']:.2g}" if figures else "-", line)
                     found += figures is not None

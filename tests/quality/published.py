@@ -150,12 +150,14 @@ def source():
     return "those of docs/quality.json: " + ", ".join(run["mica"] for run in read())
 
 
-def figures_of(name, format, rows, runs=None):
+def figures_of(name, format, rows, runs=None, preferred=None):
     """The divergence of a program from the model in f32 on that model: {"prefill": figures, "decode": figures} of a row of the page, with
     "kl" and "same_top" (a share). `rows`: the type of prefill's activations; "" for programs without blocks. None if not measured. The
-    newest run's model is preferred to other weights of that name."""
+    newest run's model is preferred to other weights of that name, and runs with the `preferred` arithmetic in prefill (default: `rows`) to
+    others of the same model: decode and `--rows int8` were measured by several."""
     runs, result = runs or read(), {}
-    for run, model in (*runs_of(name, runs), *runs_of_other_weights(name, runs)):
+    same = sorted(runs_of(name, runs), key=lambda each: each[0]["arithmetic"].get("mica prefill") != (preferred or rows))
+    for run, model in (*same, *runs_of_other_weights(name, runs)):
         row = next((row for part in ("rows", "own") for row in model[part] if row["format"] == format), None)
         if row is None:
             continue

@@ -245,7 +245,7 @@ def unmeasured(model):
     if model["own"] and not peers:
         missing.append("llama.cpp's formats relative to " + ("the published file" if model["requantized"] else "the checkpoint") + " in f32")
     if any(row["decode"] and not cells_of(row, "mica decode") for row in peers):
-        missing.append("decode of llama.cpp's formats relative to " + ("the published file" if model["requantized"] else "the checkpoint") +
+        missing.append("Mica's decode of llama.cpp's formats relative to " + ("the published file" if model["requantized"] else "the checkpoint") +
                        " in f32, whose arithmetic is that of prefill on that processor")
     return f"Not measured: {'; '.join(missing)}." if missing else ""
 
