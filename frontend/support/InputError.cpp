@@ -41,13 +41,9 @@ static std::string joinWith(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef
   return text + (text.empty() ? "" : (" " + word + " ").str()) + names.back().str();
 }
 
-std::string joinWithAnd(llvm::ArrayRef<llvm::StringRef> names) {
-  return joinWith("and", names);
-}
+std::string joinWithAnd(llvm::ArrayRef<llvm::StringRef> names) { return joinWith("and", names); }
 
-std::string joinWithOr(llvm::ArrayRef<llvm::StringRef> names) {
-  return joinWith("or", names);
-}
+std::string joinWithOr(llvm::ArrayRef<llvm::StringRef> names) { return joinWith("or", names); }
 
 llvm::Error renameQuoted(llvm::Error error,
                          llvm::function_ref<std::string(llvm::StringRef)> rename) {
