@@ -231,7 +231,9 @@ class Mpi(Case):
         """Tells the number of ranks; the profile has their exchanges."""
         _, two = programs()
         arguments = ("bench", "--prompt", "32", "--gen", "8", "--repeat", "1", "-t", "1", "--profile")
-        found = json.loads(started(name, 2, two, *arguments, "--json").stdout)
+        done = started(name, 2, two, *arguments, "--json")
+        self.assertTrue(done.stdout.startswith(b"{"), (done.stdout[:2000], done.stderr[-2000:]))
+        found = json.loads(done.stdout)
         self.assertEqual((found["ranks"], found["threads"]), (2, 1))
         for result in found["results"]:
             kernels = {each["kernel"]: each for each in result["profile"]["kernels"]}
