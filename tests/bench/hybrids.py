@@ -124,8 +124,8 @@ def drafts(program, args):
     command = [program, "--tokens", ",".join(map(str, period * 16)), "-n", str(TOKENS), "--ignore-eos", "--temperature", str(TEMPERATURE),
                "--seed", "1", "--threads", str(args.threads), "--json"]
     plain, drafting = (engines.json_of([*command, *more], args.timeout) for more in ((), ("--lookup", str(DRAFTS))))
-    same = [each["sequences"][0]["tokens"] for each in (plain, drafting)]
-    return {**drafting["lookup"], "tokens": TOKENS, "same": same[0] == same[1]}
+    same = plain["sequences"][0]["tokens"] == drafting["sequences"][0]["tokens"]
+    return {**drafting["lookup"], "tokens": TOKENS, "same": same}
 
 
 def checkpoints_of(shape, args):

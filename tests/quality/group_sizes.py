@@ -31,15 +31,14 @@ def rounded(matrix, bits, group):
 
 @torch.no_grad()
 def log_probabilities(net, ids):
-    windows = [ids[begin:begin + train.WINDOW] for begin in range(0, len(ids) - train.WINDOW + 1, train.WINDOW)]
-    return torch.cat([F.log_softmax(net(window[None])[0, train.WINDOW // 2:-1].double(), -1) for window in windows])
+    """Those of the second half of each window, as in train.perplexity."""
+    return torch.cat([F.log_softmax(net(window[None])[0, train.WINDOW // 2:-1].double(), -1) for window in train.windows(ids)])
 
 
-def divergence(folder, ids, reference, bits, group):
-    net, _ = train.load(folder)
-    for name, weight in net.named_parameters():
-        if weight.dim() == 2 and "embed" not in name:
-            weight.data = rounded(weight.data, bits, group)
+def divergence(net, matrices, ids, reference, bits, group):
+    """The mean KL divergence and its standard error with rounded weights; `matrices`: the parameters of the net and their exact values."""
+    for weight, exact in matrices:
+        weight.data = rounded(exact, bits, group)
     found = log_probabilities(net, ids)
     kls = (reference.exp() * (reference - found)).sum(-1)
     return kls.mean().item(), (kls.std() / len(kls) ** 0.5).item()
@@ -56,10 +55,11 @@ def main():
     net, tokenizer = train.load(args.folder)
     ids = torch.tensor(tokenizer.encode(args.text.read_bytes()[:train.HELD_OUT].decode("utf-8", "ignore")).ids)
     reference = log_probabilities(net, ids)
+    matrices = [(weight, weight.data) for name, weight in net.named_parameters() if weight.dim() == 2 and "embed" not in name]
     print("| bits | " + " | ".join(f"groups of {group}" for group in args.groups) + " |")
     print("|---" * (len(args.groups) + 1) + "|")
     for bits in (8, 4):
-        cells = ["{:.2g} ± {:.1g}".format(*divergence(args.folder, ids, reference, bits, group)) for group in args.groups]
+        cells = ["{:.2g} ± {:.1g}".format(*divergence(net, matrices, ids, reference, bits, group)) for group in args.groups]
         print(f"| {bits} | {' | '.join(cells)} |", flush=True)
 
 

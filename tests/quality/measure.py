@@ -260,15 +260,14 @@ def publish(folder, run):
 
 def without_measured(old, run):
     """An earlier run without the models of which a new one has measured all rows, or other weights, with the same arithmetic in prefill."""
-    if old["arithmetic"].get("mica prefill") != run["arithmetic"].get("mica prefill"):
+    if published.prefill_of(old) != published.prefill_of(run):
         return old
     return {**old, "models": [model for model in old["models"] if not replaces(published.named(run, model["name"]), model, old)]}
 
 
 def replaces(newer, model, run):
     """Whether a new measurement of a model, if any, leaves nothing of that of an earlier run."""
-    return newer is not None and (published.model_of(run, newer) is None or all(
-        report.row_of(newer, part, row["format"]) for part in ("rows", "own", "caches") for row in model[part]))
+    return newer is not None and (published.model_of(run, newer) is None or not any(published.rows_beyond(model, [newer]).values()))
 
 
 def main(argv):

@@ -37,7 +37,8 @@ BELOW = (("`--weights int4`", "Q4_K_M"), ("`--weights int4 --calibrate TEXT`", "
 
 def missed(model, arithmetic, title_of):
     """Lines about the goals that a model's figures miss, as measured in one run: the program, the column, the limit, and the figures beyond
-    it. `arithmetic`: that of the run; `title_of`: the title of a cell's column. The goals for own formats are for checkpoints in f32, which a line says for others."""
+    it. `arithmetic`: that of the run; `title_of`: the title of a cell's column. The goals for own formats are for checkpoints in f32, which a
+    line says for others."""
     requantized = " (set for checkpoints in f32)" * model["requantized"]
     for goal in GOALS:
         rows = [row for row in model[goal.part] if goal.row in (None, row["format"])]

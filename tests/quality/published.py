@@ -63,9 +63,28 @@ def quoted(value):
     return format(decimal.Decimal(small(value)), "f").lstrip("0")
 
 
+#: The parts of a model's figures: preserved files, quantized weights, caches.
+PARTS = ("rows", "own", "caches")
+
+
+def row_of(model, part, name):
+    """The row of a format in a part, or None."""
+    return next((row for row in model[part] if row["format"] == name), None)
+
+
+def rows_beyond(model, others):
+    """The rows of a model, by part, that none of other measurements of it has."""
+    return {part: [row for row in model[part] if not any(row_of(other, part, row["format"]) for other in others)] for part in PARTS}
+
+
+def prefill_of(run):
+    """The type of the activations that a run multiplied by blocks in prefill; None if it measured none."""
+    return run["arithmetic"].get("mica prefill")
+
+
 def _references(model):
     """The perplexity of each row's reference, by the row's part and format."""
-    return {(part, row["format"]): cell["reference_perplexity"] for part in ("rows", "own", "caches") for row in model[part]
+    return {(part, row["format"]): cell["reference_perplexity"] for part in PARTS for row in model[part]
             for cell in row["cells"].values() if cell}
 
 
@@ -102,12 +121,11 @@ def named(run, name):
 def runs_of_other_weights(name, runs):
     """(run, model) of the newest run for each arithmetic of prefill that was only measured with other weights of the model of that name,
     from another training."""
-    same = runs_of(name, runs)
-    known = {run["arithmetic"].get("mica prefill") for run, _ in same}
+    known = {prefill_of(run) for run, _ in runs_of(name, runs)}
     for run in runs:
-        model, arithmetic = named(run, name), run["arithmetic"].get("mica prefill")
-        if model and arithmetic not in known:
-            known.add(arithmetic)
+        model = named(run, name)
+        if model and prefill_of(run) not in known:
+            known.add(prefill_of(run))
             yield run, model
 
 
@@ -156,9 +174,9 @@ def figures_of(name, format, rows, runs=None, preferred=None):
     newest run's model is preferred to other weights of that name, and runs with the `preferred` arithmetic in prefill (default: `rows`) to
     others of the same model: decode and `--rows int8` were measured by several."""
     runs, result = runs or read(), {}
-    same = sorted(runs_of(name, runs), key=lambda each: each[0]["arithmetic"].get("mica prefill") != (preferred or rows))
+    same = sorted(runs_of(name, runs), key=lambda each: prefill_of(each[0]) != (preferred or rows))
     for run, model in (*same, *runs_of_other_weights(name, runs)):
-        row = next((row for part in ("rows", "own") for row in model[part] if row["format"] == format), None)
+        row = row_of(model, "rows", format) or row_of(model, "own", format)
         if row is None:
             continue
         arithmetic = {cell: kind for cell, kind in run["arithmetic"].items() if rows}

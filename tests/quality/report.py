@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
 import chart  # noqa: E402
 import models as origins  # noqa: E402
 import precision_goals  # noqa: E402
-from published import decode_cell, named, names, runs_of, runs_of_other_weights, small  # noqa: E402
+from published import PARTS, decode_cell, named, names, prefill_of, row_of, rows_beyond, runs_of, runs_of_other_weights, small  # noqa: E402
 
 #: Cells of a row: title and, in the picture, color and whether the mark is filled. Rows of int8 are only in the tables.
 CELLS = {"mica prefill": ("Mica, prefill", "#0b62a4", True), "mica decode": ("Mica, decode", "#0b62a4", False),
@@ -45,7 +45,7 @@ def joined_model(name, runs, other_columns):
     title, note = origins.DESCRIPTIONS[name]
     result = {**same[0][1], "title": title, "note": note, "missed": list(missed_goals(name, runs)),
               "other_weights": list(runs_of_other_weights(name, runs))}
-    for part in ("rows", "own", "caches"):
+    for part in PARTS:
         # The programs whose caches are measured have no blocks.
         has_blocks = part != "caches"
         formats = dict.fromkeys(row["format"] for _, model in sorted(same, key=lambda each, part=part: -len(each[1][part])) for row in model[part])
@@ -77,9 +77,7 @@ def missed_goals(name, runs):
 def unmeasured_before(at, same):
     """The model of a run, of those of one model, with the rows that no newer run has measured in the same arithmetic."""
     run, model = same[at]
-    newer = [other for each, other in same[:at] if each["arithmetic"].get("mica prefill") == run["arithmetic"].get("mica prefill")]
-    return {**model, **{part: [row for row in model[part] if not any(row_of(other, part, row["format"]) for other in newer)]
-                        for part in ("rows", "own", "caches")}}
+    return {**model, **rows_beyond(model, [newer for each, newer in same[:at] if prefill_of(each) == prefill_of(run)])}
 
 
 def table(head, rows):
@@ -298,7 +296,7 @@ def method(run):
 
 def prefill_is_decode(run):
     """Whether prefill and decode have equal figures in all rows of a run in which both were measured."""
-    cells = [row["cells"] for model in run["models"] for part in ("rows", "own", "caches") for row in model[part]]
+    cells = [row["cells"] for model in run["models"] for part in PARTS for row in model[part]]
     both = [(each["mica prefill"], each["mica decode"]) for each in cells if each.get("mica prefill") and each.get("mica decode")]
     return bool(both) and all(prefill == decode for prefill, decode in both)
 
@@ -306,17 +304,20 @@ def prefill_is_decode(run):
 def parts_of(run, runs):
     """What of the page a run measured, in words: sections of models, rows or a column in others, and summaries of other weights."""
     whole, rows, column, summary = [], [], [], []
-    for name in (name for name in origins.DESCRIPTIONS if name in names([run])):
-        same = [each for each, _ in runs_of(name, runs)]
-        title, before = origins.DESCRIPTIONS[name][0], next((runs_of(name, runs)[:at] for at, each in enumerate(same) if each is run), None)
-        if not before:
-            (summary if before is None else whole).append(title)
+    for name, (title, _) in origins.DESCRIPTIONS.items():
+        if not (model := named(run, name)):
             continue
-        known = [named(each, name) for each, _ in before]
-        if not all(any(row_of(model, part, row["format"]) for model in known) for part in ("rows", "own", "caches") for row in named(run, name)[part]):
-            rows.append(title)
-        if all(each["arithmetic"].get("mica prefill") != run["arithmetic"].get("mica prefill") for each, _ in before):
-            column.append(title)
+        same = runs_of(name, runs)
+        at = next((at for at, (each, _) in enumerate(same) if each is run), None)
+        if at is None:
+            summary.append(title)
+        elif at == 0:
+            whole.append(title)
+        else:
+            if any(rows_beyond(model, [newer for _, newer in same[:at]]).values()):
+                rows.append(title)
+            if all(prefill_of(newer) != prefill_of(run) for newer, _ in same[:at]):
+                column.append(title)
     if whole:
         yield joined_words(whole)
     if rows:
@@ -382,10 +383,6 @@ CHOICE_ROWS = [*((f"{name}, {title}", "rows", name, prompt, "mica decode") for n
 
 #: The models of the table of choices.
 CHOICE_MODELS = ("trained", "hybrid", "smollm2")
-
-
-def row_of(model, part, name):
-    return next((row for row in model[part] if row["format"] == name), None)
 
 
 def cells_of(row, role):

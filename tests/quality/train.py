@@ -187,12 +187,16 @@ def train(make, ids, held, steps):
     return net
 
 
+def windows(ids, context=WINDOW):
+    """The whole windows of a text."""
+    return [ids[begin:begin + context] for begin in range(0, len(ids) - context + 1, context)]
+
+
 @torch.no_grad()
 def perplexity(net, ids, context=WINDOW):
     """The perplexity of the second half of each window, as in `mica eval`."""
     losses = []
-    for begin in range(0, len(ids) - context + 1, context):
-        window = ids[begin:begin + context]
+    for window in windows(ids, context):
         losses.append(F.cross_entropy(net(window[None, :-1])[0, context // 2:], window[context // 2 + 1:], reduction="none"))
     return math.exp(torch.cat(losses).mean())
 
