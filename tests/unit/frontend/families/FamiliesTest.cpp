@@ -612,7 +612,7 @@ TEST(Bamba, HasMambaAndAttention) {
   EXPECT_FALSE(all->layerTypes[0].hasAttention()) << "without any rule all layers have Mamba";
   EXPECT_THAT(llvm::toString(readAs(R"("mamba_expand": 3)").takeError()),
               HasSubstr("has 8 Mamba heads of size 16, expected a size of 192 in all, which is "
-                        "\"mamba_expand\" times \"hidden_size\"; correct \"mamba_n_heads\" or "
+                        "\"mamba_expand\" times \"hidden_size\"; correct \"mamba_n_heads\", "
                         "\"mamba_d_head\" or \"mamba_expand\""));
 }
 
