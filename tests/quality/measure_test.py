@@ -429,13 +429,14 @@ class Measure(unittest.TestCase):
         published_model.parent.mkdir(exist_ok=True)
         published_model.write_bytes(pathlib.Path(self.gguf).read_bytes())
         self.run_it("--tables-only", "Q4_1", "Q4_K_M", "Q8_0", "--models", "smollm2", "--docs", str(docs))
-        before = len(self.asked("mica", "--reference"))
+        before = self.asked("mica", "--reference")
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             got = speeds.main([str(self.folder / "work"), "--mica", str(self.mica), "--llama", str(self.folder), "--text", str(self.text),
                                "--docs", str(docs), "--rounds", "3", *options])
         self.assertEqual(got, status, out.getvalue())
-        self.assertEqual(len(self.asked("mica", "--reference")), before, "the precision is known")
+        after = self.asked("mica", "--reference")
+        self.assertEqual(len(after) - len(before), 2, "only that of the cache types with the file itself was unknown")
         return out.getvalue()
 
     def page_of(self, **changes):
@@ -453,6 +454,8 @@ class Measure(unittest.TestCase):
         table = page[page.index("| choice | KL, decode |"):].split("\n\n")[0].splitlines()[2:]
         self.assertEqual(table, [f"| {title} | - | - | 0.00100 | 1.00 |" if "--rows" in title else f"| {title} | 0.00200 | 1.00 | 0.00100 | 1.00 |"
                                  for title, part, *_ in report.CHOICE_ROWS if part != "caches"])
+        table = page[page.index("decode of 64 tokens after 4096 tokens in the context, relative to Q4_1, preserved, `--kv bf16`:"):].split("\n\n")[1]
+        self.assertEqual(table.splitlines()[2:], [f"| Q4_1, preserved, `--kv {kind}` | 0.00200 | 1.00 |" for kind in ("bf16", "int8")])
         self.assertIn("(references as above): decode of 64 tokens, and prefill of 512 tokens, with bf16 activations unless `--rows int8` is given. Ratios "
                       "of medians of 3 alternating rounds: ", page)
         self.assertIn(" --rounds 3` at commit abc1234, ", page)
@@ -472,7 +475,9 @@ class Measure(unittest.TestCase):
         benches = [line.split() for line in (self.folder / "benches").read_text(encoding="utf-8").splitlines()]
         order = [words[0] for words in benches if "--gen" in words]
         count = len(order) // 3
-        self.assertEqual(len(benches), 2 * len(order))
+        deep = [words for words in benches if "--depth" in words]
+        self.assertEqual(len(deep), 3 * 2, "of two cache types")
+        self.assertEqual(len(benches), 2 * len(order) - len(deep), "others decode and prefill")
         self.assertGreater(len(set(order)), 3)
         self.assertEqual(order, order[:count] + order[:count][::-1] + order[:count])
 
@@ -490,7 +495,7 @@ class Measure(unittest.TestCase):
     def test_speeds_are_related_to_the_baseline(self):
         figures = {"kl": {"decode": 1e-3, "prefill": 2e-3}, "decode": {"median": 30, "min": 20, "max": 50}, "prefill": {"median": 9, "min": 9, "max": 9}}
         measured = {"choices": {report.BASELINE: {"decode": {"median": 40, "min": 30, "max": 45}}, "Q8_0, preserved": figures}}
-        self.assertEqual(list(report.speed_cells(measured, "Q8_0, preserved")), ["0.00100", "0.75", "-", "-"])
+        self.assertEqual(list(report.speed_cells(measured, "Q8_0, preserved", report.BASELINE, "decode", "prefill")), ["0.00100", "0.75", "-", "-"])
         self.assertEqual(report.spread(measured), 2.5)
 
     def test_equal_prefill_and_decode_are_stated(self):

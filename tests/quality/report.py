@@ -409,13 +409,18 @@ def choice_cells(model, part, name, prompt, decode):
 BASELINE = CHOICE_ROWS[0][0]
 
 
-def speed_cells(speeds, title):
-    """Divergence and speed of a choice in decode and in prefill, of the same program; speeds are relative to the baseline."""
-    measured, baseline = speeds["choices"][title], speeds["choices"].get(BASELINE, {})
-    for test in ("decode", "prefill"):
-        if test in measured and test in baseline:
+def cache_title(name):
+    """The title of the program of a cache type whose speed is measured: the baseline with `name`, an option in code quotes."""
+    return f"{BASELINE}, {name}"
+
+
+def speed_cells(speeds, title, baseline, *tests):
+    """Divergence and speed of a choice in each of the tests, of the same program; speeds are relative to the baseline."""
+    measured, related = speeds["choices"][title], speeds["choices"].get(baseline, {})
+    for test in tests:
+        if test in measured and test in related:
             yield small(measured["kl"][test])
-            yield f"{measured[test]['median'] / baseline[test]['median']:.2f}"
+            yield f"{measured[test]['median'] / related[test]['median']:.2f}"
         else:
             yield from ("-", "-")
 
@@ -434,9 +439,18 @@ def arithmetic_of(speeds, runs):
 
 def speed_table(speeds, runs):
     """The speeds of the choices."""
-    rows = [[title, *speed_cells(speeds, title)] for title, *_ in CHOICE_ROWS if title in speeds["choices"]]
+    rows = [[title, *speed_cells(speeds, title, BASELINE, "decode", "prefill")] for title, *_ in CHOICE_ROWS if title in speeds["choices"]]
     return [speed_conditions(speeds, arithmetic_of(speeds, runs)), "",
-            table(["choice", "KL, decode", "speed of decode", "KL, prefill", "speed of prefill"], rows), ""]
+            table(["choice", "KL, decode", "speed of decode", "KL, prefill", "speed of prefill"], rows), "", *cache_table(speeds)]
+
+
+def cache_table(speeds):
+    """The speeds of the cache types; nothing if none was measured."""
+    titles = [cache_title(name) for name, part, *_ in CHOICE_ROWS if part == "caches" and cache_title(name) in speeds["choices"]]
+    if not titles:
+        return []
+    return [f"In the same rounds, decode of {speeds['gen']} tokens after {speeds['depth']} tokens in the context, relative to {titles[0]}:", "",
+            table(["choice", "KL, decode", "speed of decode"], [[title, *speed_cells(speeds, title, titles[0], "deep")] for title in titles]), ""]
 
 
 def spread(speeds):

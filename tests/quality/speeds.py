@@ -5,9 +5,9 @@ docs/speeds.json and, from it, a table of the page.
     speeds.py WORK --mica MICA --llama BIN [--rounds 5] [--docs DIR]
 
 The arguments are those of measure.py, from whose results in WORK programs and KL divergences are taken; what is missing there is
-measured first. Each round runs `PROGRAM bench` of each program once in decode and once in prefill, each in a new process that
-warms up first; every other round in the reverse order. Figures are medians over the rounds. The machine should be idle: the load by other
-processes is recorded. --docs needs a tree without uncommitted changes.
+measured first. Each round runs `PROGRAM bench` of each program once in decode and once in prefill, those of a cache type once in decode
+after a long text, each in a new process that warms up first; every other round in the reverse order. Figures are medians over the rounds.
+The machine should be idle: the load by other processes is recorded. --docs needs a tree without uncommitted changes.
 """
 
 import argparse
@@ -27,7 +27,8 @@ import report  # noqa: E402
 from engines import say  # noqa: E402
 
 MODEL = "smollm2"
-TESTS = {"decode": runs.Test("decode", "decode", gen=64), "prefill": runs.Test("prefill", "prefill", prompt=512)}
+TESTS = {"decode": runs.Test("decode", "decode", gen=64), "prefill": runs.Test("prefill", "prefill", prompt=512),
+         "deep": runs.Test("deep", "decode after a long text", gen=64, depth=4096)}
 SECONDS = 300  #: that one process may take
 
 
@@ -41,15 +42,12 @@ def inputs(bench, model, part, name):
 class Choice:
     """A choice of docs/quality.md as a program."""
 
-    def __init__(self, bench, model, title, part, name, prompt, decode):
-        source, options = inputs(bench, model, part, name)
-        # Only changes prefill, so that measure.py measures the decode arithmetic of the program without it.
-        rows = bench.mica.rows if prompt == "mica int8 rows" else []
+    def __init__(self, bench, title, source, options, evaluations):
+        """`evaluations`: the options of `mica eval` with the arithmetic of each test."""
         self.title = title
-        self.program = bench.mica.compile(source, *options, *rows)
+        self.program = bench.mica.compile(source, *options)
         reference = bench.mica.compile(source, "--weights", "f32")
-        arithmetic = {"prefill": []} | ({} if rows else {"decode": bench.mica.decode})
-        self.kl = {test: bench.mica.evaluate(self.program, reference, bench.text, *given)["kl"] for test, given in arithmetic.items()}
+        self.kl = {test: bench.mica.evaluate(self.program, reference, bench.text, *given)["kl"] for test, given in evaluations.items()}
         self.engine = runs.Mica(self.program.path(), [], bench.args.threads, SECONDS)
         self.speeds = {test: [] for test in self.kl}
 
@@ -61,6 +59,17 @@ class Choice:
     def figures(self):
         return {"kl": self.kl, **{test: {"median": statistics.median(values), "min": min(values), "max": max(values)}
                                   for test, values in self.speeds.items()}}
+
+
+def choice_of(bench, model, title, part, name, prompt, _decode):
+    """The program of a row of report.CHOICE_ROWS."""
+    if part == "caches":
+        # The model's file itself: with f32 weights, as measured for the row, a cache would hardly matter.
+        return Choice(bench, report.cache_title(name), model.gguf, name.strip("`").split(), {"deep": bench.mica.decode})
+    source, options = inputs(bench, model, part, name)
+    # Only changes prefill, so that measure.py measures the decode arithmetic of the program without it.
+    rows = bench.mica.rows if prompt == "mica int8 rows" else []
+    return Choice(bench, title, source, [*options, *rows], {"prefill": []} | ({} if rows else {"decode": bench.mica.decode}))
 
 
 def measure_all(choices, rounds):
@@ -103,15 +112,14 @@ def main(argv):
     try:
         bench.text, bench.rest = models.texts(bench.args.text, bench.args.work)
         model = models.MODELS[MODEL](bench.args.work)
-        # The programs whose caches are measured have f32 weights.
-        choices = [Choice(bench, model, *row) for row in report.CHOICE_ROWS if row[1] != "caches"
+        choices = [choice_of(bench, model, *row) for row in report.CHOICE_ROWS
                    if (bench.mica.rows or "mica int8 rows" not in row) and bench.has_options(row[0].strip("`").split())]
     except (models.Missing, engines.Failed, runs.Failed) as error:
         sys.exit(str(error))
     begun = load.Load()
     choices, failed = measure_all(choices, args.rounds)
     result = {"model": MODEL, "machine": load.machine(), "load": begun.report(), "threads": bench.args.threads, "rounds": args.rounds,
-              "gen": TESTS["decode"].gen, "prompt": TESTS["prefill"].prompt, "command": load.command_line(argv), "commit": load.commit(),
+              "gen": TESTS["decode"].gen, "prompt": TESTS["prefill"].prompt, "depth": TESTS["deep"].depth, "command": load.command_line(argv), "commit": load.commit(),
               "choices": {choice.title: choice.figures() for choice in choices}}
     content = published.json_of(result)
     print(content, end="")
