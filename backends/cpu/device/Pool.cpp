@@ -62,13 +62,68 @@ struct alignas(64) Gate {
 };
 } // namespace
 
+/// Tasks [begin, end) of a job that no thread has taken. Threads take pieces that become smaller:
+/// large ones at first, because a body prefetches and shares work within a piece, and single tasks
+/// at the end, so that all threads are done at about the same time.
+class alignas(64) Pool::TaskRange {
+public:
+  struct Piece {
+    uint32_t begin, end;
+    explicit operator bool() const { return begin != end; }
+  };
+
+  TaskRange() = default;
+  /// Only for the vector of a pool under construction.
+  TaskRange(TaskRange &&) noexcept {}
+
+  void reset(uint32_t begin, uint32_t end) { both.store(packed({begin, end})); }
+
+  /// Takes a quarter of the tasks, rounded up, from the front; empty if there are none.
+  Piece takeFront() {
+    return take([](Piece &left) {
+      uint32_t begin = left.begin;
+      left.begin += (left.end - left.begin + 3) / 4;
+      return Piece{begin, left.begin};
+    });
+  }
+  /// Takes half of the tasks, rounded up, from the back; empty if there are none.
+  Piece takeBack() {
+    return take([](Piece &left) {
+      uint32_t end = left.end;
+      left.end -= (left.end - left.begin + 1) / 2;
+      return Piece{left.end, end};
+    });
+  }
+
+private:
+  static uint64_t packed(Piece piece) { return uint64_t(piece.begin) << 32 | piece.end; }
+  static Piece unpacked(uint64_t value) {
+    return {static_cast<uint32_t>(value >> 32), static_cast<uint32_t>(value)};
+  }
+
+  template <typename Cut> Piece take(Cut cut) {
+    uint64_t value = both.load();
+    for (;;) {
+      Piece left = unpacked(value);
+      if (!left)
+        return left;
+      Piece taken = cut(left);
+      if (both.compare_exchange_weak(value, packed(left)))
+        return taken;
+    }
+  }
+
+  std::atomic<uint64_t> both{0}; ///< begin and end, so that they change together
+};
+
 struct Pool::Worker {
   Gate ticket; ///< The number of the worker's current job.
-  /// The ticket of an unclaimed part; 0: none. The thread that replaces it by 0 runs the part.
+  /// The ticket of an unclaimed part; 0: none. If the worker replaces it by 0, it takes part in the
+  /// job, otherwise it does not.
   std::atomic<uint32_t> open{0};
   std::thread thread;
 
-  /// Claims the part with ticket `number`; returns whether the caller must run it.
+  /// Claims the part with ticket `number`; returns whether the caller has claimed it.
   bool take(uint32_t number) { return open.compare_exchange_strong(number, 0); }
 };
 
@@ -86,6 +141,7 @@ Pool::Pool(unsigned threads) : pending(std::make_unique<Pending>()) {
   joinSpin = crowded ? std::chrono::microseconds(0) : joinSpinTime;
   // Threads that have been started must be joined if an exception is thrown.
   try {
+    ranges.resize(threads);
     workers.reserve(threads - 1);
     for (unsigned i = 1; i < threads; ++i) {
       auto made = std::make_unique<Worker>();
@@ -107,15 +163,34 @@ Pool::~Pool() {
     worker->thread.join();
 }
 
-void Pool::runPart(int64_t part) const {
-  // The first `extra` parts have one task more than the others.
-  int64_t each = job.tasks / job.parts, extra = job.tasks % job.parts;
-  int64_t begin = part * each + (part < extra ? part : extra);
-  int64_t end = begin + each + (part < extra ? 1 : 0);
+void Pool::cutIntoRanges() {
+  job.unit = job.tasks / UINT32_MAX + 1;
+  int64_t units = (job.tasks + job.unit - 1) / job.unit;
+  // The first `extra` parts have one more than the others.
+  int64_t each = units / job.parts, extra = units % job.parts, begin = 0;
+  for (int64_t part = 0; part < job.parts; ++part) {
+    int64_t end = begin + each + (part < extra ? 1 : 0);
+    ranges[part].reset(static_cast<uint32_t>(begin), static_cast<uint32_t>(end));
+    begin = end;
+  }
+}
+
+void Pool::runPieces(int64_t part) {
+  auto run = [&](TaskRange::Piece piece) {
+    job.body(job.context, piece.begin * job.unit, std::min(piece.end * job.unit, job.tasks));
+  };
+  while (TaskRange::Piece piece = ranges[part].takeFront())
+    run(piece);
+  for (int64_t next = 1; next < job.parts; ++next)
+    while (TaskRange::Piece piece = ranges[(part + next) % job.parts].takeBack())
+      run(piece);
+}
+
+void Pool::runPart(int64_t part) {
   if (!observer) [[likely]]
-    return job.body(job.context, begin, end);
+    return runPieces(part);
   Observer::Time start = std::chrono::steady_clock::now();
-  job.body(job.context, begin, end);
+  runPieces(part);
   observer->ran(part, start, std::chrono::steady_clock::now());
 }
 
@@ -152,7 +227,8 @@ void Pool::parallelFor(Body body, void *context, int64_t tasks) {
   if (parts == 1 || inBody || !busy.try_lock())
     return body(context, 0, tasks);
   std::lock_guard<std::mutex> lock(busy, std::adopt_lock);
-  job = {body, context, tasks, parts};
+  job = {body, context, tasks, parts, /*unit=*/1};
+  cutIntoRanges();
   ++forked;
   pending->count.word.store(static_cast<uint32_t>(parts - 1), std::memory_order_relaxed);
   for (int64_t part = 1; part < parts; ++part) {
@@ -165,16 +241,14 @@ void Pool::parallelFor(Body body, void *context, int64_t tasks) {
   }
   inBody = true;
   runPart(0);
-  // Run the parts that workers have not claimed: on a busy machine, a worker may not get a
-  // processor for milliseconds.
+  inBody = false;
+  // All tasks are taken. Do not wait for workers that have not begun: on a busy machine, a worker
+  // may not get a processor for milliseconds.
   for (int64_t part = 1; part < parts; ++part) {
     Worker &worker = *workers[part - 1];
-    if (!worker.take(worker.ticket.word.load(std::memory_order_relaxed)))
-      continue;
-    runPart(part);
-    pending->count.word.fetch_sub(1);
+    if (worker.take(worker.ticket.word.load(std::memory_order_relaxed)))
+      pending->count.word.fetch_sub(1);
   }
-  inBody = false;
   waitForWorkers();
 }
 

@@ -12,12 +12,12 @@ class WorkPool {
 public:
   using Body = void (*)(void *context, int64_t begin, int64_t end);
 
-  /// Called for every part of a fork, on the thread that runs it.
+  /// Called for every thread that runs tasks of a fork, on that thread.
   class Observer {
   public:
     using Time = std::chrono::steady_clock::time_point;
     virtual ~Observer() = default;
-    /// `part` is unique within a fork; forks do not overlap.
+    /// `part` is the thread's number; forks do not overlap.
     virtual void ran(int64_t part, Time begin, Time end) = 0;
   };
 
@@ -25,10 +25,10 @@ public:
   /// The number of threads, including the caller.
   virtual unsigned threads() const = 0;
 
-  /// Calls body(context, begin, end) with disjoint ranges that cover [0, tasks): one contiguous
-  /// range per thread, split the same way every time. Returns when all are done. Runs inline with
-  /// one task, one thread, inside a body, or while another thread uses the pool. Bodies must not
-  /// throw.
+  /// Calls body(context, begin, end) with disjoint ranges that cover [0, tasks), of which each
+  /// thread may run several. Ranges differ from call to call. Returns when all are done. Calls
+  /// body(context, 0, tasks) with one task, one thread, inside a body, or while another thread uses
+  /// the pool. Bodies must not throw.
   virtual void parallelFor(Body body, void *context, int64_t tasks) = 0;
 
   /// Sets the observer; null: none. Must not be called while a fork runs.

@@ -64,6 +64,9 @@ public:
     int64_t vectors = std::min(kVectors, accumulators);
     for (int64_t count = 1; count <= accumulators / vectors; count *= 2)
       shapes.push_back({count, vectors});
+    // With 16 registers, two rows share the widened bf16 of half of the columns.
+    if (!b.isWide() && weight.rowBits == 0)
+      shapes.push_back({2, vectors / 2});
   }
 
   void emit(ArrayRef<PackedPanel> panels, StoreSums store) {
@@ -117,10 +120,11 @@ private:
     storeSums(first, end, panels, store);
   }
 
-  /// Multiplies rows [first, end): in a single tile if it has as many rows, otherwise in steps.
+  /// Multiplies rows [first, end): in a single tile if it has as many rows and reads whole lines of
+  /// the panel, otherwise in steps.
   void emitGroup(Value first, Value end, ArrayRef<TileShape> ofTiles, ArrayRef<PackedPanel> panels,
                  StoreSums store) {
-    if (ofTiles.empty())
+    if (ofTiles.empty() || ofTiles.front().vectors != shapes.front().vectors)
       return emitInSteps(first, end, panels, store);
     b.either(
         b.isEqual(b.sub(end, first), b.idx(ofTiles.front().rows)),

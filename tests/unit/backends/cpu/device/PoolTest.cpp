@@ -54,22 +54,52 @@ TEST_P(PoolTest, EveryTaskRunsOnce) {
   }
 }
 
-TEST_P(PoolTest, RangesAreContiguousBalancedAndRepeatable) {
+TEST_P(PoolTest, RangesAreDisjointAndCoverAllTasks) {
   Pool pool(GetParam());
   for (int64_t tasks : {1, 2, 3, 10, 17, 1001}) {
-    std::vector<Range> ranges = rangesOf(pool, tasks);
-    ASSERT_EQ(ranges.size(), std::min<size_t>(GetParam(), static_cast<size_t>(tasks)));
-    int64_t expected = 0, min = tasks, max = 0;
-    for (auto [begin, end] : ranges) {
+    int64_t expected = 0;
+    for (auto [begin, end] : rangesOf(pool, tasks)) {
       EXPECT_EQ(begin, expected);
+      EXPECT_LT(begin, end);
       expected = end;
-      min = std::min(min, end - begin);
-      max = std::max(max, end - begin);
     }
     EXPECT_EQ(expected, tasks);
-    EXPECT_LE(max - min, 1);
-    EXPECT_EQ(ranges, rangesOf(pool, tasks));
   }
+}
+
+TEST_P(PoolTest, MoreTasksThanFitInto32Bits) {
+  Pool pool(GetParam());
+  int64_t tasks = (int64_t(3) << 32) + 1, expected = 0;
+  for (auto [begin, end] : rangesOf(pool, tasks)) {
+    EXPECT_EQ(begin, expected);
+    expected = end;
+  }
+  EXPECT_EQ(expected, tasks);
+}
+
+TEST_P(PoolTest, OtherThreadsRunTheTasksOfASlowOne) {
+  unsigned threads = std::max(2u, GetParam());
+  Pool pool(threads);
+  // The thread with task 0 is slow: it returns when all other tasks are done, most of which are in
+  // its own range only if others take them. Its first piece may hold a quarter of the range.
+  constexpr int64_t tasks = 4096;
+  struct Context {
+    std::atomic<int64_t> done{0};
+    int64_t piece = 0;
+  } context;
+  pool.parallelFor(
+      [](void *opaque, int64_t begin, int64_t end) {
+        auto &self = *static_cast<Context *>(opaque);
+        if (begin == 0) {
+          self.piece = end;
+          while (self.done < tasks - end)
+            std::this_thread::yield();
+        }
+        self.done += end - begin;
+      },
+      &context, tasks);
+  EXPECT_EQ(context.done, tasks);
+  EXPECT_LE(context.piece, (tasks / threads + 4) / 4 + 1);
 }
 
 TEST_P(PoolTest, NestedCallsRunInline) {
