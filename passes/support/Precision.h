@@ -27,8 +27,8 @@ double storedBitsOf(Precision precision);
 /// How a checkpoint stores its weights.
 enum class CheckpointKind { Floats, Blocks };
 
-/// The model on which costs are measured for a kind of checkpoint: one trained in f32, or one
-/// published in 4-bit blocks.
+/// The model on which costs are measured for a kind of checkpoint: the worst of those trained in
+/// f32, or one published in 4-bit blocks.
 llvm::StringRef measuredModelOf(CheckpointKind kind);
 
 /// The activation statistics by which quantization errors of weights are weighted.

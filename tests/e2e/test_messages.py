@@ -63,10 +63,10 @@ class Summary(Case):
         self.assertRegex(last, r"^wrote \S+/far \(.* MiB, bf16\); copy it to a machine with a sapphirerapids$")
 
     def test_formats_and_their_costs(self):
-        """The costs are those of docs/quality.json, digit by digit: of the model trained in f32 for a float checkpoint, and of SmolLM2 for
+        """The costs are those of docs/quality.json, digit by digit: of the models trained in f32 for a float checkpoint, and of SmolLM2 for
         one in blocks."""
         file, text = gguf_file.Converter(MODEL, "Q4_1").convert().write(self.place / "model.gguf"), file_of(bundled_text())
-        for kind, model, source, measured in (("floats", MODEL, "", "a small Llama trained in f32"),
+        for kind, model, source, measured in (("floats", MODEL, "", "the worst of small models trained in f32"),
                                               ("blocks", file, "Q4_1 requantized to ", "SmolLM2-135M")):
             costs = {**harness.costs(kind)}
             # Statistics of 15 of 22 matrices; a file of llama-imatrix has those of all but lm_head.

@@ -87,6 +87,9 @@ def main():
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     net, module, encode = load(args.model)
+    rows = {weight.shape[1] for weight in module.parameters() if weight.dim() == 2}
+    if indivisible := [group for group in args.groups if any(row % group for row in rows)]:
+        parser.error(f"--groups: rows of {sorted(rows)} elements have no whole groups of {indivisible}")
     ids = torch.tensor(encode(args.text.read_bytes()[:train.HELD_OUT].decode("utf-8", "ignore")))
     reference = log_probabilities(net, ids)
     matrices = [(weight, weight.data) for name, weight in module.named_parameters() if weight.dim() == 2 and "embed" not in name]

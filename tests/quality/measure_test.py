@@ -436,7 +436,7 @@ class Measure(unittest.TestCase):
                                "--docs", str(docs), "--rounds", "3", *options])
         self.assertEqual(got, status, out.getvalue())
         after = self.asked("mica", "--reference")
-        self.assertEqual(len(after) - len(before), 2, "only that of the cache types with the file itself was unknown")
+        self.assertEqual(len(after) - len(before), 2, "only the divergence of the cache types had not been measured")
         return out.getvalue()
 
     def page_of(self, **changes):
@@ -454,9 +454,9 @@ class Measure(unittest.TestCase):
         table = page[page.index("| choice | KL, decode |"):].split("\n\n")[0].splitlines()[2:]
         self.assertEqual(table, [f"| {title} | - | - | 0.00100 | 1.00 |" if "--rows" in title else f"| {title} | 0.00200 | 1.00 | 0.00100 | 1.00 |"
                                  for title, part, *_ in report.CHOICE_ROWS if part != "caches"])
-        table = page[page.index("decode of 64 tokens after 4096 tokens in the context, relative to Q4_1, preserved, `--kv bf16`:"):].split("\n\n")[1]
+        table = page[page.index("decode of 64 tokens after 4096 tokens in the context, relative to Q4_1, preserved, `--kv bf16`."):].split("\n\n")[1]
         self.assertEqual(table.splitlines()[2:], [f"| Q4_1, preserved, `--kv {kind}` | 0.00200 | 1.00 |" for kind in ("bf16", "int8")])
-        self.assertIn("(references as above): decode of 64 tokens, and prefill of 512 tokens, with bf16 activations unless `--rows int8` is given. Ratios "
+        self.assertIn("(references as above): decode of 64 tokens, and prefill of 512 tokens, with bf16 activations of blocks unless `--rows int8` is given. Ratios "
                       "of medians of 3 alternating rounds: ", page)
         self.assertIn(" --rounds 3` at commit abc1234, ", page)
         self.assertIn("differed by up to a factor of 1.0 between rounds", page)

@@ -140,7 +140,7 @@ COSTS = {"bf16": ("own", "`--weights bf16`", CELLS),
          "int8 rows": ("rows", None, INT8_CELLS),
          "int8 cache": ("caches", "`--kv int8`", CELLS)}
 #: The models on which costs are measured, by how a checkpoint stores its weights.
-MEASURED = {"floats": "trained", "blocks": "smollm2"}
+MEASURED = {"floats": ("trained", "hybrid", "granite4", "lfm2"), "blocks": ("smollm2",)}
 
 
 def decode_cell(cells, arithmetic):
@@ -151,10 +151,10 @@ def decode_cell(cells, arithmetic):
 
 
 def costs(kind, runs=None):
-    """The costs that `mica compile` quotes for a checkpoint of "floats" or "blocks": the worst of all arithmetics, each measured with
-    the newest model of the name if possible. Without those that were not measured."""
+    """The costs that `mica compile` quotes for a checkpoint of "floats" or "blocks": the worst of all models and arithmetics. Without those
+    that were not measured."""
     runs, result = runs or read(), {}
-    models = [model for _, model in (*runs_of(MEASURED[kind], runs), *runs_of_other_weights(MEASURED[kind], runs))]
+    models = [model for name in MEASURED[kind] for _, model in (*runs_of(name, runs), *runs_of_other_weights(name, runs))]
     for name, (part, title, cells) in COSTS.items():
         figures = [row["cells"][cell]["kl"] for model in models for row in model[part] if title in (None, row["format"])
                    for cell in cells if row["cells"].get(cell)]

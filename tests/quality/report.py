@@ -449,7 +449,9 @@ def cache_table(speeds):
     titles = [cache_title(name) for name, part, *_ in CHOICE_ROWS if part == "caches" and cache_title(name) in speeds["choices"]]
     if not titles:
         return []
-    return [f"In the same rounds, decode of {speeds['gen']} tokens after {speeds['depth']} tokens in the context, relative to {titles[0]}:", "",
+    return [f"In the same rounds, decode of {speeds['gen']} tokens after {speeds['depth']} tokens in the context, relative to {titles[0]}. The KL "
+            "divergence is that of windows of 512 tokens, relative to the same file with weights and cache in f32; differences between rounds "
+            "are larger than those between the medians.", "",
             table(["choice", "KL, decode", "speed of decode"], [[title, *speed_cells(speeds, title, titles[0], "deep")] for title in titles]), ""]
 
 
@@ -461,7 +463,7 @@ def spread(speeds):
 def speed_conditions(speeds, arithmetic):
     """How the speeds were measured, and on what."""
     machine, load = speeds["machine"], speeds["load"]
-    rows = f", with {arithmetic} activations unless `--rows int8` is given" if arithmetic else ""
+    rows = f", with {arithmetic} activations of blocks unless `--rows int8` is given" if arithmetic else ""
     return (f"Speeds of programs of {origins.DESCRIPTIONS[speeds['model']][0]}, relative to that of {BASELINE}, with the KL divergence of the same "
             f"programs on that processor (references as above): decode of {speeds['gen']} tokens, and prefill of "
             f"{speeds['prompt']} tokens{rows}. Ratios of medians of {speeds['rounds']} alternating rounds: "
@@ -490,7 +492,7 @@ def choices(models):
             rows.append([title, *(text for cell in cells for text in cell or ("-", "-"))])
     head = ["choice", *(text for model in models for text in ("bits per weight", f"KL, prefill / decode: {model['title']}"))]
     notes = [choice_references(models) + " Where prefill was measured in several arithmetics with different results, each is named. `mica "
-             "compile` quotes the largest of these, of decode and, for arithmetics that were only measured with other weights of a model, of those "
+             "compile` quotes the largest of SmolLM2's or, for unquantized checkpoints, of all models trained in f32, also with other weights "
              "(at the end of its section). For preserved blocks with `--rows int8` it quotes the largest of all formats.", ""]
     return [*CHOICES, table(head, rows), "", *notes]
 

@@ -72,11 +72,7 @@ public:
     explicit operator bool() const { return begin != end; }
   };
 
-  TaskRange() = default;
-  /// Only for the vector of a pool under construction.
-  TaskRange(TaskRange &&) noexcept {}
-
-  void reset(uint32_t begin, uint32_t end) { both.store(packed({begin, end})); }
+  void reset(uint32_t begin, uint32_t end) { bounds.store(packed({begin, end})); }
 
   /// Takes a quarter of the tasks, rounded up, from the front; empty if there are none.
   Piece takeFront() {
@@ -86,8 +82,9 @@ public:
       return Piece{begin, left.begin};
     });
   }
-  /// Takes half of the tasks, rounded up, from the back; empty if there are none.
-  Piece takeBack() {
+  /// Takes half of the tasks, rounded up, from the back, for another thread; empty if there are
+  /// none.
+  Piece steal() {
     return take([](Piece &left) {
       uint32_t end = left.end;
       left.end -= (left.end - left.begin + 1) / 2;
@@ -102,18 +99,18 @@ private:
   }
 
   template <typename Cut> Piece take(Cut cut) {
-    uint64_t value = both.load();
+    uint64_t value = bounds.load();
     for (;;) {
       Piece left = unpacked(value);
       if (!left)
         return left;
       Piece taken = cut(left);
-      if (both.compare_exchange_weak(value, packed(left)))
+      if (bounds.compare_exchange_weak(value, packed(left)))
         return taken;
     }
   }
 
-  std::atomic<uint64_t> both{0}; ///< begin and end, so that they change together
+  std::atomic<uint64_t> bounds{0}; ///< begin and end, so that they change together
 };
 
 struct Pool::Worker {
@@ -141,7 +138,7 @@ Pool::Pool(unsigned threads) : pending(std::make_unique<Pending>()) {
   joinSpin = crowded ? std::chrono::microseconds(0) : joinSpinTime;
   // Threads that have been started must be joined if an exception is thrown.
   try {
-    ranges.resize(threads);
+    ranges = std::make_unique<TaskRange[]>(threads);
     workers.reserve(threads - 1);
     for (unsigned i = 1; i < threads; ++i) {
       auto made = std::make_unique<Worker>();
@@ -182,7 +179,7 @@ void Pool::runPieces(int64_t part) {
   while (TaskRange::Piece piece = ranges[part].takeFront())
     run(piece);
   for (int64_t next = 1; next < job.parts; ++next)
-    while (TaskRange::Piece piece = ranges[(part + next) % job.parts].takeBack())
+    while (TaskRange::Piece piece = ranges[(part + next) % job.parts].steal())
       run(piece);
 }
 

@@ -13,11 +13,11 @@
 
 namespace mica::rt {
 
-/// A fork/join pool. Each thread has a contiguous range of a fork's tasks, of which it takes pieces
-/// from the front. A thread that is done takes pieces from the back of others' ranges: processors
-/// are not equally fast all the time, in particular those of virtual machines. Waiting threads spin
-/// for a short while, because the next fork is usually microseconds away, then sleep in the kernel:
-/// an idle pool uses no processor time.
+/// A fork/join pool with work stealing. Each thread has a contiguous range of a fork's tasks, of
+/// which it takes pieces from the front. A thread that is done steals pieces from the back of
+/// others' ranges: processors are not equally fast all the time, in particular those of virtual
+/// machines. Waiting threads spin for a short while, because the next fork is usually microseconds
+/// away, then sleep in the kernel: an idle pool uses no processor time.
 class Pool final : public WorkPool {
 public:
   /// `threads` is at least 1 and includes the caller: threads - 1 are started, or as many as the
@@ -42,7 +42,7 @@ private:
     void *context;
     int64_t tasks;
     int64_t parts;
-    int64_t unit; ///< tasks that a count in a TaskRange stands for
+    int64_t unit; ///< tasks per index of a TaskRange
   };
   class TaskRange;
 
@@ -53,7 +53,7 @@ private:
   void waitForWorkers();
 
   std::vector<std::unique_ptr<Worker>> workers;
-  std::vector<TaskRange> ranges; ///< of the current job, one per thread
+  std::unique_ptr<TaskRange[]> ranges; ///< of the current job, one per thread
   std::chrono::microseconds forkSpin, joinSpin;
   Job job{};
   std::mutex busy;

@@ -2,7 +2,6 @@
 #ifndef MICA_BACKENDS_RUNTIME_ABI_WORKPOOL_H
 #define MICA_BACKENDS_RUNTIME_ABI_WORKPOOL_H
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 
@@ -17,8 +16,8 @@ public:
   public:
     using Time = std::chrono::steady_clock::time_point;
     virtual ~Observer() = default;
-    /// `part` is the thread's number; forks do not overlap.
-    virtual void ran(int64_t part, Time begin, Time end) = 0;
+    /// `thread` is below threads(); forks do not overlap.
+    virtual void ran(int64_t thread, Time begin, Time end) = 0;
   };
 
   virtual ~WorkPool() = default;
@@ -26,7 +25,8 @@ public:
   virtual unsigned threads() const = 0;
 
   /// Calls body(context, begin, end) with disjoint ranges that cover [0, tasks), of which each
-  /// thread may run several. Ranges differ from call to call. Returns when all are done. Calls
+  /// thread may run several. Ranges differ from call to call; those of threads that are behind are
+  /// taken over by others. Returns when all are done. Calls
   /// body(context, 0, tasks) with one task, one thread, inside a body, or while another thread uses
   /// the pool. Bodies must not throw.
   virtual void parallelFor(Body body, void *context, int64_t tasks) = 0;
@@ -37,21 +37,14 @@ public:
   virtual uint64_t forks() const = 0;
 };
 
-/// Calls function(i) for each i in [0, tasks). A thread that is done with a task takes the next
-/// one: for tasks that take different times. Tasks must not throw.
+/// Calls function(i) for each i in [0, tasks). Tasks must not throw.
 template <typename Function>
 void forEachTask(WorkPool &pool, int64_t tasks, const Function &function) {
-  struct Tasks {
-    const Function &function;
-    int64_t count;
-    std::atomic<int64_t> next = 0;
-  } all{function, tasks};
-  auto body = [](void *context, int64_t, int64_t) {
-    Tasks &all = *static_cast<Tasks *>(context);
-    for (int64_t i = all.next++; i < all.count; i = all.next++)
-      all.function(i);
+  auto body = [](void *context, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      (*static_cast<const Function *>(context))(i);
   };
-  pool.parallelFor(body, &all, tasks);
+  pool.parallelFor(body, const_cast<Function *>(&function), tasks);
 }
 
 } // namespace mica::rt

@@ -65,7 +65,7 @@ public:
     for (int64_t count = 1; count <= accumulators / vectors; count *= 2)
       shapes.push_back({count, vectors});
     // With 16 registers, two rows share the widened bf16 of half of the columns.
-    if (!b.isWide() && weight.rowBits == 0)
+    if (!b.isWide() && weight.rowBits == 0 && b.elementOf(rows.x).isBF16())
       shapes.push_back({2, vectors / 2});
   }
 
@@ -284,16 +284,19 @@ private:
     return {groups, std::max<int64_t>(1, kStepBytes / bytes), elements, bytes, partial};
   }
 
-  /// The lines that a tile of `count` rows starting at `row` prefetches in the step that starts at
-  /// `from`; the rows start at `first`. `ahead` contains the distance to the next step and the
-  /// share of a row.
-  LinesAhead sharedBy(Value row, int64_t count, Value first, Value from, const PackedPanel &panel,
-                      const LinesAhead &ahead) {
+  /// The lines that a tile of a step, whose rows start at `row` and whose columns at `column`,
+  /// prefetches. The step starts at `from`, its rows at `first`. `ahead` contains the distance to
+  /// the next step and the share of a row.
+  LinesAhead sharedBy(Value row, Value column, TileShape shape, Value first, Value from,
+                      const PackedPanel &panel, const LinesAhead &ahead) {
     Steps steps = stepsOf(panel);
-    Value before = arith::MulIOp::create(b, b.mul(b.sub(row, first), steps.each), ahead.perGroup);
+    int64_t tilesOfRows = kVectors / shape.vectors;
+    Value share = b.div(b.mul(ahead.perGroup, shape.rows), tilesOfRows);
+    Value before = b.add(arith::MulIOp::create(b, b.sub(row, first), ahead.perGroup),
+                         arith::MulIOp::create(b, b.div(column, shape.vectors * kLanes), share));
     Value begin = b.add(b.add(panel.offset, b.mul(from, steps.elements)), ahead.begin);
-    return {b.add(begin, b.div(before, LinesAhead::kParts)), b.mul(ahead.perGroup, count),
-            llvm::divideCeilSigned(steps.bytes * count, kLine * kMinAhead)};
+    return {b.add(begin, b.div(b.mul(before, steps.each), LinesAhead::kParts)), share,
+            llvm::divideCeilSigned(steps.bytes * shape.rows, kLine * kMinAhead * tilesOfRows)};
   }
 
   SmallVector<Value> place(size_t panel, Value inGroup, Value column) {
@@ -355,7 +358,7 @@ private:
       if (hasLevels())
         tile.panel.streams = b.isEqual(ofTile.first, first);
       if (ahead.begin)
-        tile.ahead = sharedBy(ofTile.first, count, first, range.from, panel, ahead);
+        tile.ahead = sharedBy(ofTile.first, column, ofTile.shape, first, range.from, panel, ahead);
       SmallVector<SmallVector<Value>> places;
       for (int64_t r = 0; r < count; ++r)
         for (int64_t v = 0; v < vectors; ++v) {

@@ -77,29 +77,35 @@ TEST_P(PoolTest, MoreTasksThanFitInto32Bits) {
   EXPECT_EQ(expected, tasks);
 }
 
-TEST_P(PoolTest, OtherThreadsRunTheTasksOfASlowOne) {
-  unsigned threads = std::max(2u, GetParam());
-  Pool pool(threads);
-  // The thread with task 0 is slow: it returns when all other tasks are done, most of which are in
-  // its own range only if others take them. Its first piece may hold a quarter of the range.
-  constexpr int64_t tasks = 4096;
-  struct Context {
-    std::atomic<int64_t> done{0};
-    int64_t piece = 0;
-  } context;
-  pool.parallelFor(
-      [](void *opaque, int64_t begin, int64_t end) {
-        auto &self = *static_cast<Context *>(opaque);
-        if (begin == 0) {
-          self.piece = end;
-          while (self.done < tasks - end)
-            std::this_thread::yield();
-        }
-        self.done += end - begin;
-      },
-      &context, tasks);
-  EXPECT_EQ(context.done, tasks);
-  EXPECT_LE(context.piece, (tasks / threads + 4) / 4 + 1);
+TEST(PoolSteals, TasksOfASlowThread) {
+  for (unsigned threads : {2u, 4u}) {
+    Pool pool(threads);
+    // Task 0 waits for all tasks outside its piece. Those left in its thread's range only run if
+    // other threads steal them.
+    constexpr int64_t tasks = 4096;
+    struct Context {
+      std::chrono::steady_clock::time_point end =
+          std::chrono::steady_clock::now() + std::chrono::seconds(60);
+      std::atomic<int64_t> done{0};
+      std::atomic<int64_t> before{-1}; ///< tasks done when task 0 ends
+      int64_t piece = 0;
+    } context;
+    pool.parallelFor(
+        [](void *opaque, int64_t begin, int64_t end) {
+          auto &self = *static_cast<Context *>(opaque);
+          if (begin == 0) {
+            self.piece = end;
+            while (self.done < tasks - end && std::chrono::steady_clock::now() < self.end)
+              std::this_thread::yield();
+            self.before = self.done.load();
+          }
+          self.done += end - begin;
+        },
+        &context, tasks);
+    EXPECT_EQ(context.done, tasks);
+    EXPECT_EQ(context.before, tasks - context.piece);
+    EXPECT_LT(context.piece, tasks / threads) << "the thread takes its range in pieces";
+  }
 }
 
 TEST_P(PoolTest, NestedCallsRunInline) {
