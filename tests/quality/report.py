@@ -449,8 +449,8 @@ def cache_table(speeds):
     titles = [cache_title(name) for name, part, *_ in CHOICE_ROWS if part == "caches" and cache_title(name) in speeds["choices"]]
     if not titles:
         return []
-    return [f"In the same rounds, decode of {speeds['gen']} tokens after {speeds['depth']} tokens in the context, relative to {titles[0]}. The KL "
-            "divergence is that of windows of 512 tokens, relative to the same file with weights and cache in f32; differences between rounds "
+    return [f"In the same rounds, decode of {speeds['gen']} tokens after {speeds['depth']} tokens in the context, relative to {titles[0]}. Reference "
+            "of the KL divergence, in windows of 512 tokens: the same file with weights and cache in f32. Differences between rounds "
             "are larger than those between the medians.", "",
             table(["choice", "KL, decode", "speed of decode"], [[title, *speed_cells(speeds, title, titles[0], "deep")] for title in titles]), ""]
 

@@ -468,7 +468,8 @@ TEST_F(LauncherTest, BenchWritesATrace) {
   }
   EXPECT_EQ(calls, 4);
   EXPECT_EQ(launches, 4);
-  EXPECT_EQ(parts, 3 * 2) << "three steps of two rows on two threads";
+  EXPECT_GE(parts, 3) << "three steps of two rows";
+  EXPECT_LE(parts, 3 * 2) << "a thread takes part once, or not at all if the other was faster";
   EXPECT_THAT(folder.entries(), ElementsAre("program", "stderr", "stdout", "trace.json"));
   expectError(run("bench --gen 1 --trace /nowhere/t.json"),
               "/nowhere/t.json: cannot be written (its folder does not exist)");
