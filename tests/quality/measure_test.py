@@ -422,7 +422,7 @@ class Measure(unittest.TestCase):
             self.assertNotIn("--rows", words)
             self.assertEqual(words[words.index("--weights") + 1], "f32")
 
-    def measure_speeds(self, *options, status=0):
+    def measure_speeds(self, *options, status=0, evaluated=2):
         """Measures the published model, of which some formats were measured before; returns what is printed."""
         docs = self.folder / "docs"
         published_model = self.folder / "work/smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -436,7 +436,7 @@ class Measure(unittest.TestCase):
                                "--docs", str(docs), "--rounds", "3", *options])
         self.assertEqual(got, status, out.getvalue())
         after = self.asked("mica", "--reference")
-        self.assertEqual(len(after) - len(before), 2, "only the divergence of the cache types had not been measured")
+        self.assertEqual(len(after) - len(before), evaluated, "only the divergence of the cache types had not been measured")
         return out.getvalue()
 
     def page_of(self, **changes):
@@ -444,7 +444,7 @@ class Measure(unittest.TestCase):
         docs = self.folder / "docs"
         found = published.speeds(docs)
         for choice, kl in changes.items():
-            found["choices"][choice]["kl"] |= kl
+            found[0]["choices"][choice]["kl"] |= kl
         return report.page(published.read(docs / "quality.json"), found)
 
     def test_speeds_of_the_choices(self):
@@ -461,6 +461,16 @@ class Measure(unittest.TestCase):
         self.assertIn(" --rounds 3` at commit abc1234, ", page)
         self.assertIn("differed by up to a factor of 1.0 between rounds", page)
         self.assertEqual(self.page_of(), page)
+
+    def test_speeds_of_other_processors_are_kept(self):
+        self.measure_speeds()
+        docs = self.folder / "docs"
+        (run,) = published.speeds(docs)
+        other = {**run, "commit": "0000000", "machine": {**run["machine"], "cpu": "another"}}
+        (docs / published.SPEEDS).write_text(published.text_of([other, {**run, "commit": "1111111"}]), encoding="utf-8")
+        self.measure_speeds(evaluated=0)
+        self.assertEqual([each["commit"] for each in published.speeds(docs)], ["abc1234", "0000000"])
+        self.assertEqual((docs / "quality.md").read_text(encoding="utf-8").count("| choice | KL, decode | speed of decode | KL, prefill |"), 2)
 
     def test_speeds_have_the_divergence_of_their_programs(self):
         """Also if those of the page were measured again."""

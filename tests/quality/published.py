@@ -1,5 +1,5 @@
-"""The figures in docs/quality.json, and the costs that `mica compile` quotes from them. Named unlike the modules of tests/bench, because
-tests/e2e imports it."""
+"""The figures in docs/quality.json, whose runs differ in models or arithmetic of prefill, and the costs that `mica compile` quotes from
+them. Named unlike the modules of tests/bench, because tests/e2e imports it."""
 
 import decimal
 import json
@@ -12,7 +12,7 @@ SPEEDS = "speeds.json"
 
 
 def read(path=FILE):
-    """The runs of a file, the newest first; each measured prefill with another arithmetic. Empty if the file does not exist."""
+    """The runs of a file, the newest first. Empty if the file does not exist."""
     return json.loads(path.read_text(encoding="utf-8"))["runs"] if path.exists() else []
 
 
@@ -22,9 +22,8 @@ def text_of(runs):
 
 
 def speeds(folder=FILE.parent):
-    """The speeds in a folder, as written by speeds.py; None if there are none."""
-    path = folder / SPEEDS
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    """The runs of speeds.py in a folder, the newest first, one per type of processor."""
+    return read(folder / SPEEDS)
 
 
 def json_of(value):

@@ -7,7 +7,8 @@ docs/speeds.json and, from it, a table of the page.
 The arguments are those of measure.py, from whose results in WORK programs and KL divergences are taken; what is missing there is
 measured first. Each round runs `PROGRAM bench` of each program once in decode and once in prefill, those of a cache type once in decode
 after a long text, each in a new process that warms up first; every other round in the reverse order. Figures are medians over the rounds.
-The machine should be idle: the load by other processes is recorded. --docs needs a tree without uncommitted changes.
+The machine should be idle: the load by other processes is recorded. A run replaces that of the same type of processor. --docs needs a
+tree without uncommitted changes.
 """
 
 import argparse
@@ -121,10 +122,10 @@ def main(argv):
     result = {"model": MODEL, "machine": load.machine(), "load": begun.report(), "threads": bench.args.threads, "rounds": args.rounds,
               "gen": TESTS["decode"].gen, "prompt": TESTS["prefill"].prompt, "depth": TESTS["deep"].depth, "command": load.command_line(argv), "commit": load.commit(),
               "choices": {choice.title: choice.figures() for choice in choices}}
-    content = published.json_of(result)
-    print(content, end="")
+    print(published.json_of(result), end="")
     if args.docs and choices:
-        (args.docs / published.SPEEDS).write_text(content, encoding="utf-8")
+        others = [run for run in published.speeds(args.docs) if run["machine"]["cpu"] != result["machine"]["cpu"]]
+        (args.docs / published.SPEEDS).write_text(published.text_of([result, *others]), encoding="utf-8")
         measure.write_page(args.docs)
     for line in failed:
         say(f"FAILED: {line}")
