@@ -27,13 +27,13 @@
 // CHECK: %[[NEXT:.*]] = arith.addi %[[FROM]], %c32
 // CHECK: %[[TO:.*]] = arith.minsi %[[NEXT]], %c100
 // CHECK: scf.for %[[ROW:.*]] = %[[FIRST]] to %{{.*}} step %c4 {
-// CHECK: %[[BEFORE:.*]] = arith.subi %[[ROW]], %[[FIRST]]
-// CHECK: %[[STEPS:.*]] = arith.muli %[[BEFORE]], %c32
-// CHECK: %[[TAKEN:.*]] = arith.muli %[[STEPS]], %[[SHARE]]
-// CHECK: %[[BEGIN:.*]] = arith.addi %{{.*}}, %[[DISTANCE]]
-// CHECK: %[[WHOLE:.*]] = arith.divui %[[TAKEN]], %c64
-// CHECK: %[[MINE:.*]] = arith.addi %[[BEGIN]], %[[WHOLE]]
 // CHECK: %[[PER_GROUP:.*]] = arith.muli %[[SHARE]], %c4
+// CHECK: %[[BEFORE:.*]] = arith.subi %[[ROW]], %[[FIRST]]
+// CHECK: %[[TAKEN:.*]] = arith.muli %[[BEFORE]], %[[SHARE]]
+// CHECK: %[[BEGIN:.*]] = arith.addi %{{.*}}, %[[DISTANCE]]
+// CHECK: %[[STEPS:.*]] = arith.muli %[[TAKEN]], %c32
+// CHECK: %[[WHOLE:.*]] = arith.divui %[[STEPS]], %c64
+// CHECK: %[[MINE:.*]] = arith.addi %[[BEGIN]], %[[WHOLE]]
 // CHECK-COUNT-16: vector.load %[[SUMS]]
 // CHECK: scf.for %[[GROUP:.*]] = %[[FROM]] to %[[TO]] step %c1 iter_args(
 // CHECK: %[[PASSED:.*]] = arith.subi %[[GROUP]], %[[FROM]]
