@@ -405,7 +405,7 @@ def choice_cells(model, part, name, prompt, decode):
     return (bits(row), " / ".join(map(divergences, cells))) if all(cells) else None
 
 
-#: The choice to which the speeds of others are related.
+#: The choice to which the speeds of most others are related.
 BASELINE = CHOICE_ROWS[0][0]
 
 
@@ -437,9 +437,16 @@ def arithmetic_of(speeds, runs):
     return None
 
 
+def baseline_of(title):
+    """The choice to which the speeds of a choice are related: with `--rows int8`, the same file without it."""
+    file, separator, options = title.partition(", ")
+    return f"{file}, preserved" if separator and "--rows" in options else BASELINE
+
+
 def speed_table(speeds, runs):
     """The speeds of the choices."""
-    rows = [[title, *speed_cells(speeds, title, BASELINE, "decode", "prefill")] for title, *_ in CHOICE_ROWS if title in speeds["choices"]]
+    rows = [[title, *speed_cells(speeds, title, baseline_of(title), "decode", "prefill")]
+            for title, *_ in CHOICE_ROWS if title in speeds["choices"]]
     return [speed_conditions(speeds, arithmetic_of(speeds, runs)), "",
             table(["choice", "KL, decode", "speed of decode", "KL, prefill", "speed of prefill"], rows), "", *cache_table(speeds)]
 
@@ -464,7 +471,8 @@ def speed_conditions(speeds, arithmetic):
     """How the speeds were measured, and on what."""
     machine, load = speeds["machine"], speeds["load"]
     rows = f", with {arithmetic} activations of blocks unless `--rows int8` is given" if arithmetic else ""
-    return (f"Speeds of programs of {origins.DESCRIPTIONS[speeds['model']][0]}, relative to that of {BASELINE}, with the KL divergence of the same "
+    return (f"Speeds of programs of {origins.DESCRIPTIONS[speeds['model']][0]}, relative to that of {BASELINE} (with `--rows int8`, "
+            "to that of the same file without it), with the KL divergence of the same "
             f"programs on that processor (references as above): decode of {speeds['gen']} tokens, and prefill of "
             f"{speeds['prompt']} tokens{rows}. Ratios of medians of {speeds['rounds']} alternating rounds: "
             f"`{speeds['command']}` at commit {speeds['commit']}, {machine['cpu']} ({machine['processors']} processors), "
