@@ -437,16 +437,15 @@ def arithmetic_of(speeds, runs):
     return None
 
 
-def baseline_of(title):
-    """The choice to which the speeds of a choice are related: with `--rows int8`, the same file without it."""
-    file, separator, options = title.partition(", ")
-    return f"{file}, preserved" if separator and "--rows" in options else BASELINE
+def baseline_of(name, prompt):
+    """The choice to which the speeds of a row of CHOICE_ROWS are related: with `--rows int8`, the same file without it."""
+    return f"{name}, preserved" if prompt == "mica int8 rows" else BASELINE
 
 
 def speed_table(speeds, runs):
     """The speeds of the choices."""
-    rows = [[title, *speed_cells(speeds, title, baseline_of(title), "decode", "prefill")]
-            for title, *_ in CHOICE_ROWS if title in speeds["choices"]]
+    rows = [[title, *speed_cells(speeds, title, baseline_of(name, prompt), "decode", "prefill")]
+            for title, _, name, prompt, _ in CHOICE_ROWS if title in speeds["choices"]]
     return [speed_conditions(speeds, arithmetic_of(speeds, runs)), "",
             table(["choice", "KL, decode", "speed of decode", "KL, prefill", "speed of prefill"], rows), "", *cache_table(speeds)]
 
@@ -456,9 +455,10 @@ def cache_table(speeds):
     titles = [cache_title(name) for name, part, *_ in CHOICE_ROWS if part == "caches" and cache_title(name) in speeds["choices"]]
     if not titles:
         return []
+    differed = spread({"choices": {title: speeds["choices"][title] for title in titles}})
     return [f"In the same rounds, decode of {speeds['gen']} tokens after {speeds['depth']} tokens in the context, relative to {titles[0]}. Reference "
-            "of the KL divergence, in windows of 512 tokens: the same file with weights and cache in f32. Differences between rounds "
-            "are larger than those between the medians.", "",
+            "of the KL divergence, in windows of 512 tokens: the same file with weights and cache in f32. These speeds differed by up to a "
+            f"factor of {differed:.1f} between rounds.", "",
             table(["choice", "KL, decode", "speed of decode"], [[title, *speed_cells(speeds, title, titles[0], "deep")] for title in titles]), ""]
 
 

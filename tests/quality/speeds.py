@@ -120,7 +120,8 @@ def main(argv):
     begun = load.Load()
     choices, failed = measure_all(choices, args.rounds)
     result = {"model": MODEL, "machine": load.machine(), "load": begun.report(), "threads": bench.args.threads, "rounds": args.rounds,
-              "gen": TESTS["decode"].gen, "prompt": TESTS["prefill"].prompt, "depth": TESTS["deep"].depth, "command": load.command_line(argv), "commit": load.commit(),
+              "gen": TESTS["decode"].gen, "prompt": TESTS["prefill"].prompt, "depth": TESTS["deep"].depth,
+              "command": load.command_line(argv), "commit": load.commit(),
               "choices": {choice.title: choice.figures() for choice in choices}}
     print(published.json_of(result), end="")
     if args.docs and choices:

@@ -161,7 +161,6 @@ Pool::~Pool() {
 }
 
 void Pool::cutIntoRanges() {
-  job.unit = job.tasks / UINT32_MAX + 1;
   int64_t units = (job.tasks + job.unit - 1) / job.unit;
   // The first `extra` parts have one more than the others.
   int64_t each = units / job.parts, extra = units % job.parts, begin = 0;
@@ -224,7 +223,7 @@ void Pool::parallelFor(Body body, void *context, int64_t tasks) {
   if (parts == 1 || inBody || !busy.try_lock())
     return body(context, 0, tasks);
   std::lock_guard<std::mutex> lock(busy, std::adopt_lock);
-  job = {body, context, tasks, parts, /*unit=*/1};
+  job = {body, context, tasks, parts, /*unit=*/tasks / UINT32_MAX + 1};
   cutIntoRanges();
   ++forked;
   pending->count.word.store(static_cast<uint32_t>(parts - 1), std::memory_order_relaxed);

@@ -26,9 +26,8 @@ public:
 
   /// Calls body(context, begin, end) with disjoint ranges that cover [0, tasks), of which each
   /// thread may run several. Ranges differ from call to call; those of threads that are behind are
-  /// taken over by others. Returns when all are done. Calls
-  /// body(context, 0, tasks) with one task, one thread, inside a body, or while another thread uses
-  /// the pool. Bodies must not throw.
+  /// taken over by others. Returns when all are done. Calls body(context, 0, tasks) with one task,
+  /// one thread, inside a body, or while another thread uses the pool. Bodies must not throw.
   virtual void parallelFor(Body body, void *context, int64_t tasks) = 0;
 
   /// Sets the observer; null: none. Must not be called while a fork runs.

@@ -83,10 +83,10 @@ int32_t Profile::entryOf(const std::string &name) {
   return known->second;
 }
 
-void Profile::ran(int64_t part, Time begin, Time end) {
-  parts[part].seconds += secondsBetween(begin, end);
+void Profile::ran(int64_t thread, Time begin, Time end) {
+  parts[thread].seconds += secondsBetween(begin, end);
   if (keepSpans)
-    parts[part].spans.push_back({0, static_cast<int32_t>(part) + 1, begin, end, 0, {}});
+    parts[thread].spans.push_back({0, static_cast<int32_t>(thread) + 1, begin, end, 0, {}});
 }
 
 void Profile::record(int32_t index, Clock::time_point begin, int64_t rows, Work work,

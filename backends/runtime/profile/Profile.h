@@ -96,7 +96,7 @@ private:
     std::vector<Span> spans;
   };
 
-  void ran(int64_t part, Time begin, Time end) override;
+  void ran(int64_t thread, Time begin, Time end) override;
   int32_t entryOf(const std::string &name);
   void record(int32_t entry, Clock::time_point begin, int64_t rows, Work work,
               double exchangedBytes = 0);

@@ -23,8 +23,9 @@ namespace {
 /// Sums of rows with the 64 columns of each panel of a block, using vectors. If a tile holds all
 /// rows, it reads the panels from end to end. Otherwise the sums are kept in memory while the rows
 /// are multiplied by a step of the panels along K: the first tile reads whole lines of it in order,
-/// which suits hardware prefetchers, and the others find it in the first-level cache. To keep
-/// memory busy meanwhile, each tile prefetches its share of the next step.
+/// which suits hardware prefetchers, or two passes of half lines, and the others find it in the
+/// first-level cache. To keep memory busy meanwhile, each tile prefetches its share of the next
+/// step.
 ///
 /// Rows of floats multiply block-quantized weights that are expanded into floats on the stack, step
 /// by step: a step is then a block along K, and more rows share it. The same applies to rows of
