@@ -84,11 +84,16 @@ class Client:
 
     def body(self, **fields):
         prompt = [self.random.randrange(self.options.vocabulary) for _ in range(self.random.randint(*self.options.prompt))]
-        return json.dumps({"prompt": prompt, "max_tokens": self.random.randint(*self.options.answer), "ignore_eos": True,
-                           "temperature": getattr(self.options, "temperature", 0), "stream": True, **fields}).encode().ljust(getattr(self.options, "pad", 0))
+        asked = {"prompt": prompt, "max_tokens": self.random.randint(*self.options.answer), "ignore_eos": True,
+                 "temperature": getattr(self.options, "temperature", 0), "stream": True, **fields}
+        if asked["stream"]:
+            asked["stream_options"] = {"include_usage": True}
+        return json.dumps(asked).encode().ljust(getattr(self.options, "pad", 0))
 
-    async def stream(self, body, times, usage=None):
-        """One request to its end; its status. `times` receives the times at which its tokens arrived, `usage` the server's count."""
+    async def stream(self, body, times):
+        """One request to its end; its status. `times` receives the times at which text arrived. The answer must have as many tokens as are asked
+        for, by the server's count: one event may have the text of several tokens."""
+        asked, usage = json.loads(body), {}
         reader, writer = await self.connect()
         writer.write(self.post(body))
         status = int((await reader.readline()).split()[1])
@@ -97,17 +102,19 @@ class Client:
             if line.startswith(b"data: "):
                 if line.startswith(b"data: [DONE]"):
                     ended = True
-                elif b'"error"' in line:
+                    continue
+                arrived, event = time.monotonic(), json.loads(line[6:])
+                if "error" in event:
                     raise AssertionError(line.decode())
-                elif usage is not None and (found := json.loads(line[6:])).get("usage"):
-                    usage.update(found["usage"])
-                else:
-                    times.append(time.monotonic())
+                usage = event.get("usage") or usage
+                # The event with the reason for the end has no token of its own.
+                if event["choices"] and event["choices"][0]["finish_reason"] is None:
+                    times.append(arrived)
         writer.close()
         if not ended:
             raise AssertionError("a stream has no end")
-        if status == 200:
-            times.pop()  # the last event contains the reason for the end
+        if status == 200 and usage.get("completion_tokens") != asked["max_tokens"]:
+            raise AssertionError(f"{asked['max_tokens']} tokens are asked for, the usage is {usage}")
         return status
 
     async def reply(self, body, path="/v1/completions"):
@@ -119,13 +126,10 @@ class Client:
         return int(head.split()[1]), received
 
     async def request(self, figures=None):
-        counted = {"stream_options": {"include_usage": True}} if self.options.idle else {}
-        body, times, usage, start = self.body(**counted), [], {} if counted else None, time.monotonic()
-        status = await self.stream(body, times, usage)
+        body, times, start = self.body(), [], time.monotonic()
+        status = await self.stream(body, times)
         if figures and status == 200:
             asked = json.loads(body)
-            if counted and usage.get("completion_tokens") != asked["max_tokens"]:
-                raise AssertionError(f"{asked['max_tokens']} tokens are asked for, the usage is {usage}")
             figures.requests += 1
             figures.tokens += asked["max_tokens"]
             figures.prompt_tokens += len(asked["prompt"])

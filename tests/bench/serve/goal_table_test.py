@@ -1,6 +1,8 @@
 #!/usr/bin/python3
-"""The table of goals.py, and that of docs/benchmarks.md, which must be that of the committed figures."""
+"""The table of goals.py, and that of docs/benchmarks.md, which must be that of the committed figures; the count of tokens by clients.py."""
 
+import argparse
+import asyncio
 import json
 import pathlib
 import re
@@ -10,6 +12,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import clients  # noqa: E402
 import goal_table  # noqa: E402
 import published  # noqa: E402
 
@@ -85,6 +88,36 @@ class Table(unittest.TestCase):
             self.assertEqual(table, goal_table.table_of(paths) + "\n", f"write what `tests/bench/serve/goals.py --table` prints for {command}")
             found.update(paths)
         self.assertGreater(len(found), 2)
+
+
+class Tokens(unittest.TestCase):
+    def stream(self, asked, count, usage):
+        """The number of times of an answer with `count` events and a usage, in the form of both servers."""
+        choice = lambda reason: {"text": "a", "index": 0, "finish_reason": reason}
+        events = [{"choices": [choice(None)]}] * count + [{"choices": [choice("length")], **usage}]
+
+        async def respond(reader, writer):
+            await reader.readuntil(b"}")
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events) + b"data: [DONE]\n\n")
+            writer.close()
+
+        async def run():
+            async with await asyncio.start_server(respond, "127.0.0.1", 0) as server:
+                url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+                client = clients.Client(argparse.Namespace(url=url, seed=1, vocabulary=9, prompt=(3, 3), answer=(asked, asked)), 0)
+                times = []
+                self.assertEqual(await client.stream(client.body(), times), 200)
+                return len(times)
+
+        return asyncio.run(run())
+
+    def test_the_server_counts_the_tokens_that_are_asked_for(self):
+        self.assertEqual(self.stream(4, 4, {"usage": {"completion_tokens": 4}}), 4)
+        # One event may have the text of several tokens.
+        self.assertEqual(self.stream(4, 2, {"usage": {"completion_tokens": 4}}), 2)
+        for usage in ({"usage": {"completion_tokens": 3}}, {"usage": None}, {}):
+            with self.assertRaisesRegex(AssertionError, "^4 tokens are asked for, the usage is {"):
+                self.stream(4, 4, usage)
 
 
 if __name__ == "__main__":

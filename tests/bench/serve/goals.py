@@ -211,7 +211,7 @@ def batch(engine, size):
     """Only for Mica: a server and `--batch`, with their defaults. `--batch` writes whole texts, like answers that are not streamed; gaps
     between the tokens of streamed ones are bounded, for which prompts take more time."""
     options = argparse.Namespace(url="", seed=2, vocabulary=500, prompt=(32, size(512, 64)), answer=(16, size(256, 17)))
-    bodies = [json.loads(clients.Client(options, number).body()) for number in range(size(32, 8))]
+    bodies = lambda streamed: [clients.Client(options, number).body(stream=streamed) for number in range(size(32, 8))]
 
     def seconds_of(requests):
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as file:
@@ -224,17 +224,19 @@ def batch(engine, size):
 
     async def served(url, streamed):
         options.url = url
-        start = time.monotonic()
-        replies = await asyncio.gather(*(clients.Client(options, number).reply(json.dumps({**each, "stream": streamed}).encode())
-                                         for number, each in enumerate(bodies)))
+        asked, start = bodies(streamed), time.monotonic()
+        replies = await asyncio.gather(*(clients.Client(options, number).reply(each) for number, each in enumerate(asked)))
         seconds = time.monotonic() - start
         if refused := [body.decode() for status, body in replies if status != 200]:
             sys.exit(f"mica: error: requests were refused: {refused[0]}")
+        for each, (_, body) in zip(map(json.loads, asked), replies):
+            if (count := clients.answer_of(body.decode(), each)[2]) != each["max_tokens"]:
+                sys.exit(f"mica: error: {each['max_tokens']} tokens are asked for, the answer has {count}")
         return seconds
 
     # Loading is not included: the server has loaded the program before.
     loading = seconds_of([{"prompt": [1], "max_tokens": 1}])
-    alone, found = max(seconds_of(bodies) - loading, 1e-3), {}
+    alone, found = max(seconds_of(map(json.loads, bodies(False))) - loading, 1e-3), {}
     for name, streamed in (("time over --batch", False), ("time over --batch, streamed", True)):
         with running(engine, 8) as (url, _):
             found[name] = asyncio.run(served(url, streamed)) / alone
