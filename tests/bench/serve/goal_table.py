@@ -21,6 +21,7 @@ class Goal:
     sign: str
     value: float | None  # None: see STREAMS
     of_peer: bool = False  # whether it is about the ratio to the peer
+    word: str = ""  # of a goal without a number, to which ours gives one
 
     def reached(self, value):
         return value >= self.value if self.sign == ">=" else value <= self.value
@@ -68,7 +69,7 @@ FIGURES = {
     },
     "idle": {
         "MB more": Figure("5000 idle connections, MB", ".1f", Goal("<=", 50)),
-        "gaps over undisturbed": Figure("99th percentile of a stream's gaps beside them, over the gaps without them", ".2f"),
+        "gaps over undisturbed": Figure("99th percentile of a stream's gaps beside them, over the gaps without them", ".2f", Goal("<=", 1.1, word="undisturbed")),
     },
     "batch": {
         "time over --batch": Figure("32 requests, time over `--batch`", ".2f", Goal("<=", 1.03)),
@@ -95,7 +96,7 @@ def row(work, name, ours, theirs, weights):
         if goal.value is None:
             goal = dataclasses.replace(goal, value=STREAMS.get(weights, STREAMS_OTHERWISE))
         unit, form = ("x", ".2f") if goal.of_peer else ("", figure.form)
-        line["goal"] = f"{goal.sign} {goal.value:g}{unit}"
+        line["goal"] = f"{goal.sign} {goal.value:g}{unit}" + (f' (ours for "{goal.word}")' if goal.word else "")
         if values := ratios if goal.of_peer else mine:
             line["reached"], line["verdict"] = judged(goal, form, values, requests_of(work, [*ours, *theirs]))
     return line

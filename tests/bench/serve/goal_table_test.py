@@ -48,6 +48,8 @@ class Table(unittest.TestCase):
                                 ["", "", "8 streams, speedup over one", "3.34", "2.00", "", ">= 4: missed: 3.34 (1 round)"]])
         rows = self.table(("tiny-int4-abc", {"batch": {"Mica": [{"time over --batch": 1.0, "time over --batch, streamed": 1.05}]}}, {"weights": "int4"}, 0))
         self.assertEqual([row[-1] for row in rows], ["<= 1.03: reached (1 round)", "<= 1.03: missed: 1.05 (1 round)"])
+        rows = self.table(("tiny-int4-abc", {"idle": {"Mica": [{"MB more": 10, "gaps over undisturbed": gaps} for gaps in (1.2, 1.1)]}}, {}, 0))
+        self.assertEqual([row[-1] for row in rows], ["<= 50: reached (10.0 to 10.0)", '<= 1.1 (ours for "undisturbed"): missed: 1.15 (1.10 to 1.20)'])
 
     def test_divergences_are_of_the_weights(self):
         (_, model), *_ = published.runs_of("trained", published.read())
