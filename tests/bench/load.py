@@ -66,15 +66,22 @@ def cpu():
 CHANGED = "+changes"
 
 
+def _git(*words):
+    try:
+        return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=False).stdout.strip()
+    except OSError:
+        return ""
+
+
 def commit():
     """The tree's commit, marked if the tree has uncommitted changes."""
-    def git(*words):
-        try:
-            return subprocess.run(["git", "-C", ROOT, *words], capture_output=True, text=True, check=False).stdout.strip()
-        except OSError:
-            return ""
-    head = git("rev-parse", "--short", "HEAD")
-    return (head or "unknown commit") + (CHANGED if git("status", "--porcelain", "--untracked-files=no") else "")
+    head = _git("rev-parse", "--short", "HEAD")
+    return (head or "unknown commit") + (CHANGED if _git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def changes():
+    """The files with uncommitted changes, and how many lines of them."""
+    return [line.strip() for line in _git("diff", "--stat=200", "HEAD").splitlines()]
 
 
 def command_line(argv):

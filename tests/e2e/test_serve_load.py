@@ -18,6 +18,7 @@ BENCH = harness.ROOT / "tests/bench/serve"
 CLIENTS = BENCH / "clients.py"
 #: Serves a program with the options of llama-server.
 STAND_IN = """#!/bin/sh
+[ "$1" != --version ] || { echo "version: 9 (abc)" >&2; echo "built with a shell" >&2; exit; }
 while [ $# -gt 0 ]; do
   case $1 in
     -m) model=$2;; --port) port=$2;; -np) sequences=$2;; -t) threads=$2;;
@@ -119,15 +120,22 @@ class Load(Case):
 class Measurements(Case):
     def test_goals(self):
         place = pathlib.Path(harness.folder("goals"))
-        stand_in, figures = place / "llama-server", place / "figures.json"
+        stand_in, figures = place / "bin/llama-server", place / "figures.json"
+        stand_in.parent.mkdir()
         stand_in.write_text(STAND_IN)
+        (place / "CMakeCache.txt").write_text("CMAKE_BUILD_TYPE:STRING=Release\nGGML_NATIVE:BOOL=ON\nGGML_RPC:BOOL=OFF\n")
         stand_in.chmod(0o755)
         built = program(MODEL).path
         done = harness.execute([sys.executable, BENCH / "goals.py", built, "--peer", stand_in, built, "--short", "--loop-scale", "2", "--rounds", "1", "--json", figures])
         found = json.loads(figures.read_text())
         table = found["table"]
         weights = json.loads(program(MODEL).run("info", "--json").stdout)["weights"]
-        self.assertEqual((found["conditions"]["threads"], found["conditions"]["weights"]), (2, weights))
+        conditions = found["conditions"]
+        self.assertEqual((conditions["threads"], conditions["weights"]), (2, weights))
+        self.assertRegex(conditions["cpu"], r"\(family \w+, model \w+, ")
+        self.assertEqual((conditions["peer"], conditions["peer_build"]), ("9 (abc)", "built with a shell"))
+        self.assertEqual(conditions["peer_options"], {"CMAKE_BUILD_TYPE": "Release", "GGML_NATIVE": "ON"})
+        self.assertEqual("changes" in conditions, conditions["mica"].endswith("+changes"))
         self.assertEqual({line["work"] for line in table}, {"streams", "arrival", "loop", "turn", "idle", "batch"})
         for line in table:
             self.assertGreaterEqual(line["mica"], 0, line)

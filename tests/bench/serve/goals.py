@@ -252,14 +252,24 @@ def weights_of(program):
     return json.loads(done.stdout)["weights"]
 
 
+def peer(server):
+    """Its version and compiler, as it prints them, and how it was configured, if it is in its build folder."""
+    done = subprocess.run([server, "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False, encoding="utf-8")
+    version, _, built = (done.stdout + done.stderr).strip().partition("\n")
+    found = {"peer": re.sub(r"^version: ", "", version), "peer_build": built}
+    with contextlib.suppress(OSError):
+        cache = (pathlib.Path(server).resolve().parents[1] / "CMakeCache.txt").read_text(encoding="utf-8")
+        found["peer_options"] = dict(re.findall(r"^(CMAKE_BUILD_TYPE|CMAKE_CXX_FLAGS|GGML_(?:BLAS|LLAMAFILE|NATIVE|OPENMP)):\w+=(.*)$", cache, re.M))
+    return found
+
+
 def conditions(options):
     """What the figures depend on."""
     found = {**machines.machine(), "mica": machines.commit(), "command": machines.command_line(sys.argv[1:]),
              "weights": weights_of(options.program), "threads": options.threads, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())}
-    if options.peer:
-        done = subprocess.run([options.peer[0], "--version"], stdin=subprocess.DEVNULL, capture_output=True, check=False, encoding="utf-8")
-        found["peer"] = re.sub(r"^version: ", "", (done.stdout + done.stderr).strip().partition("\n")[0])
-    return found
+    if changes := machines.changes():
+        found["changes"] = changes
+    return {**found, **(peer(options.peer[0]) if options.peer else {})}
 
 
 def main():
