@@ -153,25 +153,31 @@ def name_of(path, conditions):
 
 
 def table_of(paths):
-    """The table of files of figures. Runs of the same program, commit and work are merged: their rounds count alike."""
+    """The table of files of figures. Runs of the same program, commit, machine and work are merged: their rounds count alike. A file may have a
+    note, about all work or some of it; of an incomplete round, none is used."""
     groups = {}
     for path in paths:
         found = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
         conditions = found["conditions"]
         for work, engines in found["rounds"].items():
-            group = groups.setdefault((name_of(path, conditions), conditions["mica"], work), {"runs": 0, "rounds": {}, "others": 0, **conditions})
+            notes = filter(None, (conditions.get("note"), found.get("notes", {}).get(work)))
+            key = (name_of(path, conditions), conditions["mica"], re.sub(r"^[\d.]+-", "", conditions["kernel"]), work)
+            group = groups.setdefault(key, {"runs": 0, "rounds": {}, "others": 0, "notes": [], **conditions})
             group["runs"] += 1
+            group["notes"] += notes
             group["others"] = max(group["others"], found.get("load", {}).get(work, {}).get("others", 0))
+            complete = min(map(len, engines.values()))
+            if complete < max(map(len, engines.values())) and "note" not in conditions:
+                raise ValueError(f"{path}: {work} has not the same number of rounds for each program, and no note")
             for engine, rounds in engines.items():
-                group["rounds"].setdefault(engine, []).extend(rounds)
+                group["rounds"].setdefault(engine, []).extend(rounds[:complete])
     text = [HEAD]
-    for (program, commit, work), group in groups.items():
-        if len({len(rounds) for rounds in group["rounds"].values()}) > 1:
-            raise ValueError(f"{program} at {commit}: {work} has not the same number of rounds for each program")
+    for (program, commit, kernel, work), group in groups.items():
         runs = counted(group["runs"], "run") + ", " if group["runs"] > 1 else ""
-        cell = f"{program}; commit {commit}; {runs}{counted(len(group['rounds']['Mica']), 'round')}"
+        cell = f"{program}; commit {commit}; {kernel}; {runs}{counted(len(group['rounds']['Mica']), 'round')}"
         if group["others"] > OTHERS:
             cell += f"; other processes used {group['others']:.2f} processors"
+        cell += "".join(f"; {note}" for note in group["notes"])
         kl = divergence(group["weights"])
         for line in lines_of({work: group["rounds"]}, group["weights"]):
             text.append(formatted(line, cell, kl))
