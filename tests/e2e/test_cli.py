@@ -217,11 +217,11 @@ class Cli(Case):
         self.assertEqual(checked, plain + "check         all checksums match\n")
         self.assertEqual(json.loads(self.built.run("info", "--check", "--json").stdout)["check"], "ok")
         licenses = self.built.run("info", "--licenses").stdout.decode()
-        for title in ("CLI11", "JSON for Modern C++", "xxHash", "PCRE2", "libstdc++ and libgcc", "Unicode data", "oneDNN",
+        for title in ("Boost.Beast, Boost.Asio and the Boost libraries that they use", "CLI11", "JSON for Modern C++", "xxHash", "PCRE2", "libstdc++ and libgcc", "Unicode data", "oneDNN",
                       "libedit", "libbsd", "libmd", "ncurses (libtinfo)"):
             self.assertTrue(re.search(rf"(?m)^{re.escape(title)}\n=+\n", licenses), title)
         for words in ("Permission is hereby granted", "Redistributions in binary form", "GCC Runtime Library Exception",
-                      "Apache License", "Third Party Programs", "Unicode data files"):
+                      "Apache License", "Third Party Programs", "Unicode data files", "Boost Software License"):
             self.assertTrue(words in licenses, words)
 
     def test_program_is_executable_and_self_contained(self):
