@@ -179,7 +179,7 @@ function showReasoning(element, text) {
 }
 
 /** Moves the question, which has no answer, back to the input, before what has been typed meanwhile. */
-function takeBackQuestion() {
+function discardQuestion() {
   const question = conversation.pop().content;
   [...document.querySelectorAll(".message.user")].at(-1)?.remove();
   $("input").value = [question, $("input").value].filter(text => text).join("\n");
@@ -244,7 +244,7 @@ async function answer() {
     conversation.push({role: "assistant", content: text});
   } else {
     element.remove();
-    takeBackQuestion();
+    discardQuestion();
   }
   if (problem && problem.name !== "AbortError")
     showMessage("error", problem.message);
