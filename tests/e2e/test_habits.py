@@ -10,7 +10,7 @@ import harness
 import hub_server
 from harness import BUNDLED, Case, ROOT, execute, program
 from test_pull import NAME, model_files
-from test_serve import Server
+from served import Server
 
 MODEL = BUNDLED / "minimind-dense"
 PROMPT = "count from 2 to 9:"

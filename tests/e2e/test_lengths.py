@@ -10,7 +10,7 @@ import checkpoint
 import harness
 from harness import BUNDLED, Case, GOLDENS, execute, program
 from test_chat import Terminal
-from test_serve import Server
+from served import Server
 
 THRESHOLDS = {"llama-rope-dynamic": 128, "phi3-longrope": 64}
 NAMES = sorted(THRESHOLDS)

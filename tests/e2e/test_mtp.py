@@ -12,7 +12,7 @@ import numpy as np
 import checkpoint
 import harness
 from harness import BUNDLED, Case, GOLDENS, note, program
-from test_serve import Server
+from served import Server
 
 sys.path.insert(0, str(GOLDENS))
 import make_mtp_goldens as reference  # noqa: E402

@@ -11,7 +11,7 @@ import tarfile
 import harness
 from harness import Case, for_each
 from scripted import scripted
-from test_serve import Server
+from served import Server
 from test_serve_clients import from_pypi
 from test_serve_tools import CHAT, FORMATS, QUESTION, START, TEMPLATES, TOOLS, ToolCase
 

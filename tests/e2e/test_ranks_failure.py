@@ -19,6 +19,7 @@ import harness
 import test_ranks
 import test_scale
 from harness import Case, for_each
+from served import error_of
 
 #: Seconds within which a run ends, as docs/scale.md promises, without the time in which threads waited for a processor.
 PROMISED = 5
@@ -392,9 +393,8 @@ class Failure(Case):
         for client in run.clients:
             client.join(LIMIT)
         for stream, answers in zip((True, False, False), run.answers):
-            last = next(line for line in reversed(answers) if line.strip())
-            self.assertEqual(last.startswith("data: "), stream, last)
-            error = json.loads(last.removeprefix("data: "))["error"]
+            text = "".join(answers)
+            error = error_of(text) if stream else json.loads(text)["error"]
             self.assertEqual(error["type"], "server_error")
             self.assertEqual(set(error), {"message", "type", "param", "code"})
             if way != "killed":  # mpirun may tell rank 0 to end before it has detected the failure

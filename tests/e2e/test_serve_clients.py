@@ -11,7 +11,7 @@ import unittest
 
 import harness
 from harness import Case, program
-from test_serve import MODEL, NAME, Server
+from served import MODEL, NAME, Server
 from test_serve_tools import FORMATS, TOOLS, model_of
 
 

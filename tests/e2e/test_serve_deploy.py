@@ -15,7 +15,7 @@ import unittest
 
 import harness
 from harness import Case, program
-from test_serve import MODEL, NAME, Server, ask
+from served import MODEL, NAME, Server, ask
 
 sys.path.insert(0, str(harness.ROOT / "tests/bench"))
 import ports  # noqa: E402

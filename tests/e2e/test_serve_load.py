@@ -11,7 +11,7 @@ import sys
 
 import harness
 from harness import Case, for_each, program
-from test_serve import MODEL, PROGRAMS, SANITIZER, Server
+from served import MODEL, PROGRAMS, SANITIZER, Server
 
 IDLE = 5000
 BENCH = harness.ROOT / "tests/bench/serve"

@@ -7,7 +7,7 @@ import time
 import browser
 from harness import Case
 from scripted import scripted
-from test_serve import NAME, Server
+from served import NAME, Server
 
 #: Texts that would run scripts, load resources or leave the page if they were parsed as markup.
 HOSTILE = ["<script>window.hacked = 1</script>", "<img src=x onerror='window.hacked = 1'>", "[a](javascript:window.hacked=1)",

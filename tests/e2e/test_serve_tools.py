@@ -5,7 +5,7 @@ import json
 import harness
 from harness import Case, for_each
 from scripted import scripted
-from test_serve import Server
+from served import Server
 
 TEMPLATES = harness.ROOT / "tests/jinja/templates"
 QUESTION = [{"role": "user", "content": "27 + 15"}]

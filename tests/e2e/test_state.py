@@ -11,7 +11,7 @@ import checkpoint
 import harness
 from harness import BUNDLED, Case, execute, note, program
 from test_handwritten import interpreted
-from test_serve import Server
+from served import Server
 
 sys.path.insert(0, str(harness.ROOT / "tests/bench"))
 import shapes  # noqa: E402

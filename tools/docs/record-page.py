@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
-from test_serve import Server  # noqa: E402
+from served import Server  # noqa: E402
 from test_serve_page import Browser  # noqa: E402
 
 ASKED = ("List three good reasons to learn a programming language.", "What does a compiler do? Answer in one sentence.")
