@@ -12,6 +12,7 @@ import unittest
 import harness
 from harness import Case, program
 from served import MODEL, NAME, Server
+from test_serve_fields import REFERENCE
 from test_serve_tools import FORMATS, TOOLS, model_of
 
 
@@ -48,6 +49,16 @@ def client_python(*packages):
     return from_pypi(("clients", packages), make, " and ".join(packages))
 
 
+#: Prints the fields of requests that the package has types for.
+FIELDS = r"""
+import json
+from openai.types import completion_create_params as text
+from openai.types.chat import completion_create_params as chat
+
+kinds = lambda module: (module.CompletionCreateParamsNonStreaming, module.CompletionCreateParamsStreaming)
+fields = lambda module: sorted({field for kind in kinds(module) for field in kind.__annotations__})
+print(json.dumps({"/v1/chat/completions": fields(chat), "/v1/completions": fields(text)}))
+"""
 OPENAI = r"""
 import sys
 import openai
@@ -359,18 +370,40 @@ class Description(Case):
         done = harness.execute([python, "-c", CONFORM], stdin=json.dumps([described["components"], pairs]).encode())
         self.assertEqual(done.stdout.decode().split(), [str(len(pairs)), "0"], "all conform, and none with another field or without one")
 
-    def test_schemathesis(self):
+    def schemathesis(self, server, description, *options):
         """All statuses are described, none is a server error; replies have their schema; and requests that the description excludes are
         rejected."""
-        python = client_python("schemathesis")
+        tool, place = os.path.join(os.path.dirname(client_python("schemathesis")), "schemathesis"), harness.folder("schemathesis")
+        file = os.path.join(place, "openapi.json")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(description)
+        done = harness.execute([tool, "run", file, "--url", f"http://{server.host}:{server.port}", "--seed", "1", "--no-color", "--mode", "all",
+                                "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
+                                "negative_data_rejection", *options], check=False, cwd=place)
+        self.assertIn("Test cases:", done.stdout.decode())
+        self.assertEqual(done.returncode, 0, done.stdout.decode()[-6000:] + done.stderr.decode()[-2000:])
+
+    def test_schemathesis(self):
         # With a short context, answers without a limit take little time.
         with Server("--sequences", "2", command=[program(MODEL, "--max-seq", "64").path]) as server:
-            url = f"http://{server.host}:{server.port}"
-            done = harness.execute([os.path.join(os.path.dirname(python), "schemathesis"), "run", f"{url}/openapi.json", "--url", url, "--seed", "1",
-                                    "--max-examples", "50", "--no-color", "--mode", "all",
-                                    "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
-                                    "negative_data_rejection"],
-                                   check=False, cwd=harness.folder("schemathesis"))
-            self.assertIn("Test cases:", done.stdout.decode())
-            self.assertEqual(done.returncode, 0, done.stdout.decode()[-6000:] + done.stderr.decode()[-2000:])
+            self.schemathesis(server, server.ask("GET", "/openapi.json")[2], "--max-examples", "50")
             self.assertEqual(server.ask("GET", "/health")[0], 200)
+
+    def test_schemathesis_with_tools_and_a_key(self):
+        """The same with a model that calls functions; with another key, nothing is computed."""
+        built, key = program(model_of("qwen2", FORMATS["qwen2"]), "--max-seq", "512"), {"Authorization": "Bearer secret"}
+        with Server("--sequences", "2", "--api-key", "secret", command=[built.path]) as server:
+            description = server.ask("GET", "/openapi.json", headers=key)[2]
+            chat = json.loads(description)["paths"]["/v1/chat/completions"]["post"]
+            self.assertIn("401", chat["responses"])
+            self.assertIn("tools", chat["requestBody"]["content"]["application/json"]["examples"])
+            refused = ("--max-examples", "5", "--header", "Authorization: Bearer another")
+            self.schemathesis(server, description, *refused)
+            self.assertEqual(server.metric("mica_generated_tokens_total", key), 0)
+            self.schemathesis(server, description, "--max-examples", "25", "--header", "Authorization: Bearer secret")
+            self.assertGreater(server.metric("mica_generated_tokens_total", key), 0)
+
+    def test_the_fields_of_the_reference_are_those_of_the_package(self):
+        """test_serve_fields tests that each of them has an effect or is refused."""
+        done = harness.execute([client_python("openai"), "-c", FIELDS])
+        self.assertEqual({path: sorted(fields) for path, fields in REFERENCE.items()}, json.loads(done.stdout))

@@ -17,12 +17,13 @@ class Refused:
         self.value = value
 
 
-#: The fields of OpenAI's reference, with values that have an effect or are refused.
+#: The fields of OpenAI's reference, with values that have an effect or are refused; test_serve_clients compares them with those of the package.
 REFERENCE = {
     "/v1/chat/completions": {
         "messages": [{"role": "user", "content": "sort: c a b"}], "model": NAME, "audio": Refused({"voice": "a", "format": "wav"}),
         "frequency_penalty": 2, "function_call": Refused("auto"), "functions": Refused([{"name": "f"}]), "logit_bias": {"20": 100},
         "logprobs": True, "max_completion_tokens": 1, "max_tokens": 1, "metadata": Refused({"a": "b"}), "modalities": Refused(["text", "audio"]),
+        "moderation": Refused({"model": "m"}), "prompt_cache_options": Refused({"mode": "implicit"}),
         "n": 2, "parallel_tool_calls": Refused(False), "prediction": Refused({"type": "content", "content": "a"}), "presence_penalty": 2,
         "prompt_cache_key": Refused("a"), "prompt_cache_retention": Refused("24h"), "reasoning_effort": Refused("low"),
         "response_format": Refused({"type": "json_object"}), "safety_identifier": Refused("a"), "seed": 8, "service_tier": Refused("auto"),
