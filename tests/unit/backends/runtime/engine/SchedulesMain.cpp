@@ -1,9 +1,9 @@
 // mica-schedules PROGRAM SEED COUNT: checks that a request's logits are bit-identical to those of
-// the request alone, in at least COUNT random schedules: 1 to 64 sequences, 1 to 3 threads, any
-// prefill chunk size, all ways to schedule prompts, requests that join, wait, are canceled, draft
-// tokens, and find a part of their prompt in a cache or a checkpoint: a prefix of another prompt,
-// or the conversation up to an earlier answer. Prints the first difference and exits with
-// 1, or prints how much was compared.
+// the request alone, in at least COUNT random schedules: 1 to 64 sequences, 1 to 3 threads, up to
+// 512 rows of prompts per call, all ways to schedule prompts, requests that join, wait, are
+// canceled, draft tokens by lookup or by a head of the program, and find a part of their prompt in
+// a cache or a checkpoint: a prefix of another prompt, or the conversation up to an earlier answer.
+// Prints the first difference and exits with 1, or prints how much was compared.
 #include "backends/cpu/device/CpuDevice.h"
 #include "backends/runtime/abi/KernelStack.h"
 #include "backends/runtime/engine/Scheduler.h"
@@ -23,7 +23,10 @@ using namespace mica::rt;
 
 namespace {
 constexpr size_t numRequests = 96;
-constexpr int64_t chunkAlone = 128;
+constexpr int64_t chunkAlone = 128, serverChunk = 256, maxChunk = 512;
+/// Of a prompt; less if the context of the program is shorter. Most are much shorter.
+constexpr size_t maxPrompt = 900;
+constexpr size_t maxAnswer = 24, maxQuestion = 40;
 constexpr unsigned maxThreads = 3;
 
 struct Answer final : RequestListener {
@@ -36,12 +39,13 @@ struct Answer final : RequestListener {
   void finished(const RequestResult &result) override {
     finish = result.finish;
     reused = result.reusedTokens;
+    drafted = result.drafted;
   }
 
   Tokens tokens;
   std::vector<size_t> hashes; ///< of the logits from which each token was chosen
   std::optional<Finish> finish;
-  int64_t reused = 0;
+  int64_t reused = 0, drafted = 0;
 };
 
 [[noreturn]] void die(const std::string &message) {
@@ -64,10 +68,13 @@ Tokens randomTokens(const Manifest &manifest, std::mt19937 &random, size_t count
 
 /// Prompts with common prefixes, so that some reuse or copy each other's caches.
 std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random) {
-  const Tokens shared = randomTokens(manifest, random, 400);
+  // A second turn has two answers and a question as well.
+  const size_t longest =
+      std::min(maxPrompt, static_cast<size_t>(manifest.maxSeq) - (2 * maxAnswer + maxQuestion));
+  const Tokens shared = randomTokens(manifest, random, longest);
   std::vector<Request> requests(numRequests);
   for (Request &request : requests) {
-    size_t maxSize = random() % 4 == 0 ? 400 : 60;
+    size_t kind = random() % 8, maxSize = kind == 0 ? longest : kind == 1 ? 400 : 60;
     size_t size = 1 + random() % maxSize, same = random() % (size + 1);
     request.prompt.assign(shared.begin(), shared.begin() + static_cast<int64_t>(same));
     Tokens own = randomTokens(manifest, random, size - same);
@@ -75,7 +82,7 @@ std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random
     request.maxReused = static_cast<int64_t>(size);
     request.settings.temperature = random() % 2;
     request.settings.seed = random();
-    request.settings.maxTokens = 1 + static_cast<int64_t>(random() % 24);
+    request.settings.maxTokens = 1 + static_cast<int64_t>(random() % maxAnswer);
     request.settings.ignoreEos = true;
     if (random() % 3 == 0) {
       request.settings.repetitionPenalty = 1.3;
@@ -84,6 +91,8 @@ std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random
     // Neither changes the output.
     if (random() % 4 == 0)
       request.settings.lookup = 4;
+    else if (manifest.canDraft() && random() % 2)
+      request.settings.mtp = 1 + static_cast<int64_t>(random() % 4);
     request.limitGaps = random() % 4 > 0;
   }
   return requests;
@@ -93,7 +102,10 @@ std::vector<Request> makeRequests(const Manifest &manifest, std::mt19937 &random
 Scheduler::Options randomOptions(std::mt19937 &random) {
   Scheduler::Options options;
   options.slots = 1 + static_cast<int64_t>(random() % (random() % 2 ? 8 : 64));
-  options.promptRows = random() % 2 ? chunkAlone : 1 + static_cast<int64_t>(random() % chunkAlone);
+  options.promptRows =
+      random() % 3 == 0
+          ? serverChunk
+          : 1 + static_cast<int64_t>(random() % (random() % 2 ? chunkAlone : maxChunk));
   options.promptsShareCalls = random() % 4 > 0;
   options.promptsJoinDecode = random() % 4 > 0;
   options.promptsFirst = random() % 4 == 0;
@@ -114,6 +126,7 @@ Request nextTurn(Request request, const Tokens &answer, const Tokens &question) 
 Answer answerAlone(const Model &model, Request request) {
   Answer answer;
   request.settings.lookup.reset();
+  request.settings.mtp.reset();
   auto scheduler = orDie(Scheduler::create(model, {.slots = 1, .promptRows = chunkAlone}));
   orDie(scheduler->submit(request, answer));
   while (scheduler->step()) {
@@ -139,16 +152,19 @@ int main(int argc, char **argv) {
   // After the first turns, the second turn of each conversation.
   for (size_t i = 0; i < 2 * numRequests; ++i) {
     if (i >= numRequests)
-      requests.push_back(nextTurn(requests[i - numRequests], alone[i - numRequests].tokens,
-                                  randomTokens(first.manifest(), random, 1 + random() % 40)));
+      requests.push_back(
+          nextTurn(requests[i - numRequests], alone[i - numRequests].tokens,
+                   randomTokens(first.manifest(), random, 1 + random() % maxQuestion)));
     alone.push_back(answerAlone(first, requests[i]));
   }
   int64_t compared = 0, canceled = 0, reused = 0, joined = 0, interruptions = 0, answers = 0,
-          copied = 0;
+          copied = 0, drafted = 0;
   // What a few schedules cover is a matter of luck, and of time: more follow if it is not enough.
   const int64_t wanted = std::atoi(argv[3]), max = 20 * wanted;
   auto isEnough = [&] {
-    return compared > 100 * wanted && canceled > 0 && std::min(reused, copied) > 10 * wanted &&
+    return compared > 100 * wanted && std::min(canceled, interruptions) > 0 &&
+           std::min(reused, copied) > 10 * wanted &&
+           (!first.manifest().canDraft() || drafted > 10 * wanted) &&
            (first.manifest().dependsOnRole ? std::min(interruptions, answers) : joined) >
                10 * wanted;
   };
@@ -196,6 +212,8 @@ int main(int argc, char **argv) {
       const Answer &expected = alone[each.request];
       bool cut = each.answer.finish == Finish::Canceled;
       canceled += cut;
+      if (requests[each.request].settings.mtp)
+        drafted += each.answer.drafted;
       if (each.request >= numRequests)
         reused += each.answer.reused;
       compared += static_cast<int64_t>(each.answer.tokens.size());
@@ -217,9 +235,9 @@ int main(int argc, char **argv) {
       "%lld tokens compared, %lld requests canceled, %lld tokens of second turns cached, "
       "%lld tokens of prompts computed in calls that decode, %lld calls for prompts "
       "interrupted to decode, %lld tokens of answers recomputed between turns, %lld tokens of "
-      "prompts copied\n",
+      "prompts copied, %lld tokens drafted by a head\n",
       static_cast<long long>(compared), static_cast<long long>(canceled),
       static_cast<long long>(reused), static_cast<long long>(joined),
       static_cast<long long>(interruptions), static_cast<long long>(answers),
-      static_cast<long long>(copied));
+      static_cast<long long>(copied), static_cast<long long>(drafted));
 }
