@@ -12,9 +12,10 @@ With --huge N, N more clients send texts of 15 MB to --huge-path, whose figures 
 received an answer, stay open and idle for half of the time; "gaps_idle" are the gaps from when all are open. With --pid, the memory of
 that process is recorded before and after they were opened.
 
---garbage, for programs with a chat template: incomplete bodies, slow readers, bytes that are not HTTP, JSON that is not a request, and
-clients that disconnect, in addition to valid requests of all kinds, all of which must be answered, and always with the same answer,
-whatever else is computed at the same time. With --pid, the memory of that process is recorded every 60th of the time.
+--garbage, for programs with a chat template: incomplete bodies, bytes that are not HTTP, JSON that is not a request, and clients that
+disconnect, in addition to valid requests of all kinds, all of which must be answered, and always with the same answer, whatever else is
+computed at the same time. Two more clients read long answers slowly: one reads 1 KB per second, the other nothing for --unread-seconds;
+"slow" counts how their streams end. With --pid, the memory of that process is recorded every 60th of the time.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import asyncio
 import json
 import random
 import resource
+import socket
 import sys
 import time
 import urllib.parse
@@ -48,6 +50,7 @@ def arguments():
     parser.add_argument("--idle", type=int, help="connections that wait during the second half of the time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--garbage", action="store_true")
+    parser.add_argument("--unread-seconds", type=float, default=60)
     parser.add_argument("--pid", type=int)
     return parser.parse_args()
 
@@ -219,14 +222,43 @@ class Client:
             await reader.readline()
         writer.transport.abort()
 
-    async def slow(self):
-        """Reads a byte at a time."""
-        reader, writer = await self.connect()
-        writer.write(self.post(self.body(max_tokens=50)))
-        for _ in range(20):
-            await reader.read(1)
-            await asyncio.sleep(0.02)
-        writer.transport.abort()
+    async def begin_long(self):
+        """A socket that has received the beginning of a long answer. Only some KB wait in the kernel's buffers, the rest in the server."""
+        loop, own = asyncio.get_running_loop(), socket.socket()
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
+        own.setblocking(False)
+        await loop.sock_connect(own, (self.host.hostname, self.host.port or 80))
+        await loop.sock_sendall(own, self.post(self.body(prompt=[7], max_tokens=900, n=16, logprobs=5)))
+        begin = await self.receive(own, 16)
+        if not begin.startswith(b"HTTP/1.1 200"):
+            raise AssertionError(f"a slow reader is answered with {begin}")
+        return own
+
+    @staticmethod
+    async def receive(own, count):
+        try:
+            return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(own, count), PATIENCE)
+        except ConnectionResetError:
+            return b""
+
+    async def trickle(self, ends, end):
+        """Reads 1 KB of a long answer per second."""
+        while time.monotonic() < end:
+            with await self.begin_long() as own:
+                while (piece := await self.receive(own, 1024)) and time.monotonic() < end:
+                    await asyncio.sleep(1)
+            ends.append("trickle " + ("left" if piece else "disconnected"))
+
+    async def unread(self, ends, end):
+        """Reads nothing of a long answer for a time, and then what was sent until then."""
+        while time.monotonic() < end:
+            with await self.begin_long() as own:
+                await asyncio.sleep(self.options.unread_seconds)
+                received = b""
+                while piece := await self.receive(own, 65536):
+                    received = received[-20:] + piece
+            ends.append("unread " + ("complete" if b"[DONE]" in received else "disconnected"))
 
     async def good(self):
         """One of 200 requests, which differ in their fields."""
@@ -234,9 +266,7 @@ class Client:
         path, asked = request_of_soak(number, self.options)
         # Some bodies are so large that they are parsed on a thread of their own.
         status, body = await self.reply(json.dumps(asked).encode() + b" " * (100000 if number % 10 == 0 else 0), path)
-        if status == 429:
-            return
-        if status != 200:
+        if status != 200:  # nor 429: the queue has room for all clients
             raise AssertionError(f"{path} {asked} is answered with {status}: {body.decode()}")
         answer = answer_of(body.decode(), asked)
         if answers.setdefault(number, answer) != answer:
@@ -250,8 +280,8 @@ class Client:
         return received
 
     async def misbehave(self, number, counts, end):
-        kinds = [self.half_sent, self.noise, self.wrong, self.leave, self.slow, self.good]
-        # Six clients do each of them, even if there is time for nothing more.
+        kinds = [self.half_sent, self.noise, self.wrong, self.leave, self.good]
+        # Five clients do each of them, even if there is time for nothing more.
         what = kinds[number % len(kinds)]
         while time.monotonic() < end or what is not None:
             what = what or self.random.choice([*kinds, self.good])
@@ -323,7 +353,7 @@ async def main():
     start = time.monotonic()
     end = start + options.seconds
     if options.garbage:
-        counts, memory = {}, []
+        counts, memory, slow = {}, [], []
 
         async def watch():
             while time.monotonic() < end:
@@ -331,9 +361,10 @@ async def main():
                 memory.append(resident(options.pid))
 
         await asyncio.gather(*(client.misbehave(number, counts, end) for number, client in enumerate(clients)),
+                             Client(options, "trickle").trickle(slow, end), Client(options, "unread").unread(slow, end),
                              *([watch()] if options.pid else []))
         result = {"seconds": round(time.monotonic() - start, 1), "done": counts, "different_requests": len(answers),
-                  "resident_bytes": memory}
+                  "slow": {how: slow.count(how) for how in sorted(set(slow))}, "resident_bytes": memory}
     else:
         figures = Figures()
         tasks = [client.loop(figures, end) for client in clients]
