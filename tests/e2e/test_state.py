@@ -403,15 +403,16 @@ class SharedCaches(Rewinding):
         self.assertEqual(said["cache_bytes"], (CONTEXT * 8 + RING * 4) * 2 * 4)
 
     def test_chunk_sizes(self):
-        """Two sequences of uneven lengths, beyond the window and beyond the rings, in odd chunks."""
+        """Two sequences of uneven lengths, beyond the window and beyond the rings, in odd chunks, compared with each of them alone."""
         ids = np.random.default_rng(13).integers(3, 64, 2600).tolist()
+        prompts = [ids, ids[70:]]
         for options in ((), ("--weights", "bf16", "--kv", "bf16"), ("--kv", "int8")):
-            wanted = self.program(*options).generate([ids, ids[70:]], 4, "--prefill-chunk", 64)
+            alone = [self.program(*options).generate([prompt], 4, "--prefill-chunk", 64) for prompt in prompts]
             for chunk in (7, 63, 200):
-                got = self.program(*options).generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
-                self.assertEqual(got[0], wanted[0], (options, chunk))
-                for a, b in zip(got[1], wanted[1]):
-                    self.close(a, b, 1e-5 if not options else 2e-2, f"chunks of {chunk}")
+                tokens, rows = self.program(*options).generate(prompts, 4, "--prefill-chunk", chunk)
+                for i, ((wanted,), (logits,)) in enumerate(alone):
+                    self.assertEqual(tokens[i], wanted, (options, chunk))
+                    self.close(rows[i], logits, 1e-5 if not options else 2e-2, f"sequence {i}, chunks of {chunk}")
 
     def test_rewinding(self):
         """A text is truncated by a draft and by more: rows equal those of a text computed at once."""
