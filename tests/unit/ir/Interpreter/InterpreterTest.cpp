@@ -46,7 +46,8 @@ TEST_F(InterpreterTest, ImplementsEveryOp) {
   std::vector<std::string> registered = test::registeredMicaOps(context);
   ASSERT_GT(registered.size(), 50u);
   for (const std::string &name : registered)
-    if (name != WeightOp::getOperationName())
+    // Declarations are not computed.
+    if (name != WeightOp::getOperationName() && name != EqualizeOp::getOperationName())
       EXPECT_TRUE(llvm::is_contained(known, name)) << name;
 }
 
