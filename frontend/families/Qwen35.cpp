@@ -57,7 +57,7 @@ static constexpr IgnoredKeyRow ignoredAround[] = {
     {"vision_start_token_id", ofImages},
 };
 static constexpr IgnoredKeyRow leftOutParts[] = {
-    {"vision_config", "is left out: the program reads text only"}};
+    {"vision_config", "describes an encoder, which the program omits: it reads text only"}};
 static constexpr TextPart textPart = {"text_config", "qwen3_5_text", keysAround, ignoredAround,
                                       leftOutParts};
 static constexpr TextPart textPartOfMoe = {"text_config", "qwen3_5_moe_text", keysAround,

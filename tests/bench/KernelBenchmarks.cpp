@@ -61,7 +61,7 @@ std::string peaksOf(const Format &format) {
 
 std::vector<KernelBenchmark> kernelBenchmarks() {
   std::vector<KernelBenchmark> all;
-  for (auto part : {productBenchmarks, rowBenchmarks, attentionBenchmarks})
+  for (auto part : {productBenchmarks, rowBenchmarks, attentionBenchmarks, stateBenchmarks})
     for (KernelBenchmark &benchmark : part())
       all.push_back(std::move(benchmark));
   return all;

@@ -73,6 +73,7 @@ inline constexpr int64_t libraryRows[] = {16, 32, 128, 512};
 std::vector<KernelBenchmark> productBenchmarks();
 std::vector<KernelBenchmark> rowBenchmarks();
 std::vector<KernelBenchmark> attentionBenchmarks();
+std::vector<KernelBenchmark> stateBenchmarks();
 std::vector<KernelBenchmark> kernelBenchmarks();
 
 } // namespace mica::bench

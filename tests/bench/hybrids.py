@@ -38,7 +38,7 @@ import shapes  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORK = ("decode", "prefill", "depth", "rewind", "mtp")
 #: What a program may take in time over its bytes when its cache has grown, and what an edit may compute.
-MOST_OVER_BYTES, MOST_COMPUTED = 1.1, 512
+MAX_OVER_BYTES, MAX_COMPUTED = 1.1, 512
 #: Tokens changed at the end of a conversation.
 EDITS = (1, 60, 100, 400)
 DRAFTS, TOKENS, TEMPERATURE = 8, 256, 0.1
@@ -72,7 +72,7 @@ def depth(shape, args):
     near, far = (engine.measure(engines.Test("depth", "", gen=32, depth=positions, repeat=args.pairs)) for positions in (512, args.depth))
     found = {"name": case["name"], "depth": args.depth, "tokens_per_s": [near.tokens_per_s, far.tokens_per_s],
              "runs": [near.runs, far.runs], **over_bytes(near, far), "load": begun.report()}
-    return {**found, "reached": found["time over bytes"] <= MOST_OVER_BYTES}
+    return {**found, "reached": found["time over bytes"] <= MAX_OVER_BYTES}
 
 
 def served(program, *options):
@@ -141,8 +141,8 @@ def rewind(shape, args):
     program = shapes.case_of(shape + "-narrow", "int8", args.out, args, with_file=False)["mica"]
     checkpoints = args.checkpoints or checkpoints_of(shape, args)
     found = {"name": shape, "depth": args.depth, "drafts": drafts(program, args), "edits": edits(program, checkpoints, args)}
-    most = max(number for key, number in found["edits"].items() if key.startswith("edit"))
-    return {**found, "reached": most <= MOST_COMPUTED and rejects_without_cost(found["drafts"])}
+    largest = max(number for key, number in found["edits"].items() if key.startswith("edit"))
+    return {**found, "reached": largest <= MAX_COMPUTED and rejects_without_cost(found["drafts"])}
 
 
 def rejects_without_cost(drafts):
@@ -174,7 +174,7 @@ def markdown(result):
     for each in result["depth"]:
         near, far = each["tokens_per_s"]
         lines.append(f"| {each['name']}, depth {each['depth']} | {near:.1f} | {far:.1f} | {each['time']:.2f}x | {each['bytes']:.2f}x | "
-                     f"{each['time over bytes']:.2f} | <= {MOST_OVER_BYTES}: {'reached' if each['reached'] else 'short'} |")
+                     f"{each['time over bytes']:.2f} | <= {MAX_OVER_BYTES}: {'reached' if each['reached'] else 'short'} |")
     if result["rewind"]:
         lines += ["", f"| rewind | drafted, accepted, passes for {TOKENS} tokens | tokens computed after edits of "
                   f"{', '.join(map(str, EDITS))} | checkpoints | goal |", "|---" * 5 + "|"]
@@ -182,7 +182,7 @@ def markdown(result):
         draft, edit = each["drafts"], each["edits"]
         lines.append(f"| {each['name']}, {each['depth']} tokens | {draft['drafted']}, {draft['accepted']}, {draft['calls']} | "
                      f"{', '.join(str(edit[f'edit of {n}']) for n in EDITS)} | {edit['checkpoints']} | "
-                     f"{'same tokens; ' if 'same' in draft else ''}<= {MOST_COMPUTED}: {'reached' if each['reached'] else 'short'} |")
+                     f"{'same tokens; ' if 'same' in draft else ''}<= {MAX_COMPUTED}: {'reached' if each['reached'] else 'short'} |")
     if result["mtp"]:
         lines += ["", "| time of a pass with drafts over one without | " + " | ".join(f"{n} drafted" for n in MTP_DRAFTS) + " |",
                   "|---" * (len(MTP_DRAFTS) + 1) + "|"]

@@ -169,6 +169,14 @@ class Summary(Case):
         self.assertEqual(said, "")
         self.assertRegex(last, r" MiB, f32, Q4_1 preserved\); try ")
 
+    def test_an_omitted_encoder_is_a_warning(self):
+        for name in ("qwen3-5-vision", "gemma4-vision"):
+            folder = GOLDENS / "models" / name
+            said, _ = compiled(folder, "-o", self.place / name)
+            self.assertIn(f'mica: warning: {folder}/config.json: "vision_config" is ignored; it describes an encoder, which the program omits: it '
+                          "reads text only", said.splitlines())
+            self.assertNotIn("audio_config", said, "null in the config")
+
     def test_other_stages(self):
         said, last = compiled(MODEL, "--emit", "fused", "-o", self.place / "fused.mlir")
         size = os.path.getsize(self.place / "fused.mlir") / (1 << 10)

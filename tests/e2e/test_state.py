@@ -137,14 +137,15 @@ class Rewinding(Case):
 
 
     def check_chunks(self, built, seed, *chunks):
-        """Two sequences of different lengths have the same tokens and logits in chunks of any size."""
+        """Two sequences of different lengths have the same tokens and logits as each of them alone, in chunks of any size."""
         ids = np.random.default_rng(seed).integers(3, 64, 300).tolist()
-        whole = built.generate([ids, ids[70:]], 4)
-        for chunk in chunks:
-            got = built.generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
-            self.assertEqual(got[0], whole[0])
-            for a, b in zip(got[1], whole[1]):
-                self.close(a, b, 1e-5, f"chunks of {chunk}")
+        prompts = [ids, ids[70:]]
+        alone = [built.generate([prompt], 4) for prompt in prompts]
+        for arguments in ((), *(("--prefill-chunk", chunk) for chunk in chunks)):
+            tokens, rows = built.generate(prompts, 4, *arguments)
+            for i, ((wanted,), (logits,)) in enumerate(alone):
+                self.assertEqual(tokens[i], wanted, f"sequence {i} {arguments}")
+                self.close(rows[i], logits, 1e-5, f"sequence {i} of two {arguments}")
 
 
 class ShortConvolutions(Rewinding):
@@ -311,6 +312,17 @@ class Mamba(Rewinding):
         facts = json.loads(execute([harness.mica, "inspect", MODELS / "mamba2", "--json"]).stdout)
         self.assertEqual((facts["layers"], facts["state_bytes"]), (2, self.STATE))
 
+    def test_words(self):
+        """States are not called a cache, neither by programs nor by the compiler."""
+        text = program(MODELS / "mamba2").run("info").stdout.decode()
+        self.assertRegex(text, r"\ncontext +\d+ positions\nstate +[\d.]+ KiB per sequence, of any length\n")
+        for name, has_cache in (("mamba2", False), ("lfm2", True)):
+            done = execute([harness.mica, "compile", MODELS / name, "-v", "--emit", "kernels", "-o", pathlib.Path(harness.folder("words")) / "out.mlir"])
+            lines = done.stderr.decode().splitlines()
+            self.assertEqual([line for line in lines if line.startswith("KV cache:")],
+                             ["KV cache: 128 bytes per token, 16.00 KiB for all 128 positions"] if has_cache else [])
+            self.assertEqual(sum(line.startswith("state: ") and " per sequence, of any length, and " in line for line in lines), 1)
+
     def test_chunk_sizes(self):
         """Chunks around those of the matrices."""
         self.check_chunks(program(MODELS / "mamba2"), 9, 1, 7, 63, 64, 65, 200)
@@ -391,19 +403,65 @@ class SharedCaches(Rewinding):
         self.assertEqual(said["cache_bytes"], (CONTEXT * 8 + RING * 4) * 2 * 4)
 
     def test_chunk_sizes(self):
-        """Two sequences of uneven lengths, beyond the window and beyond the rings, in odd chunks."""
+        """Two sequences of uneven lengths, beyond the window and beyond the rings, in odd chunks, compared with each of them alone."""
         ids = np.random.default_rng(13).integers(3, 64, 2600).tolist()
+        prompts = [ids, ids[70:]]
         for options in ((), ("--weights", "bf16", "--kv", "bf16"), ("--kv", "int8")):
-            wanted = self.program(*options).generate([ids, ids[70:]], 4, "--prefill-chunk", 64)
+            alone = [self.program(*options).generate([prompt], 4, "--prefill-chunk", 64) for prompt in prompts]
             for chunk in (7, 63, 200):
-                got = self.program(*options).generate([ids, ids[70:]], 4, "--prefill-chunk", chunk)
-                self.assertEqual(got[0], wanted[0], (options, chunk))
-                for a, b in zip(got[1], wanted[1]):
-                    self.close(a, b, 1e-5 if not options else 2e-2, f"chunks of {chunk}")
+                tokens, rows = self.program(*options).generate(prompts, 4, "--prefill-chunk", chunk)
+                for i, ((wanted,), (logits,)) in enumerate(alone):
+                    self.assertEqual(tokens[i], wanted, (options, chunk))
+                    self.close(rows[i], logits, 1e-5 if not options else 2e-2, f"sequence {i}, chunks of {chunk}")
 
     def test_rewinding(self):
         """A text is truncated by a draft and by more: rows equal those of a text computed at once."""
         self.check_rewinds(self.program(), 14, ((0, 300), (292, 30), (261, 5), (205, 100), (100, 20), (3, 200), (200, 1)))
+
+
+#: Tensors whose sizes follow from those of a state: (model, tensor, its shape, a wrong one). The tensors of the same layer in other
+#: families have the same names but for the module's. Messages name the shape that the program needs: filters without the dimension of
+#: one, Mamba's norm by group.
+STATE_TENSORS = (
+    ("lfm2", "model.layers.0.conv.conv.weight", (24, 1, 4), (24, 1, 3)),
+    ("lfm2", "model.layers.0.conv.conv.bias", (24,), (23,)),
+    ("lfm2", "model.layers.0.conv.in_proj.weight", (72, 24), (48, 24)),
+    ("mamba2", "backbone.layers.0.mixer.A_log", (6,), (5,)),
+    ("mamba2", "backbone.layers.0.mixer.D", (6,), (6, 8)),
+    ("mamba2", "backbone.layers.0.mixer.dt_bias", (6,), (12,)),
+    ("mamba2", "backbone.layers.0.mixer.norm.weight", (48,), (8,)),
+    ("mamba2", "backbone.layers.0.mixer.conv1d.weight", (88, 1, 4), (48, 1, 4)),
+    ("mamba2", "backbone.layers.0.mixer.conv1d.bias", (88,), (48,)),
+    ("mamba2", "backbone.layers.0.mixer.in_proj.weight", (142, 24), (136, 24)),
+    ("falcon-h1", "model.layers.0.mamba.conv1d.weight", (88, 1, 4), (88, 1, 5)),
+    ("nemotron-h", "backbone.layers.0.mixer.A_log", (6,), (3,)),
+    ("granite-hybrid-dense", "model.layers.0.mamba.dt_bias", (6,), (5,)),
+    ("qwen3-5", "model.layers.0.linear_attn.A_log", (4,), (2,)),
+    ("qwen3-5", "model.layers.0.linear_attn.dt_bias", (4,), (8,)),
+    ("qwen3-5", "model.layers.0.linear_attn.norm.weight", (5,), (6,)),
+    ("qwen3-5", "model.layers.0.linear_attn.conv1d.weight", (44, 1, 4), (44, 1, 3)),
+    ("qwen3-5", "model.layers.0.linear_attn.in_proj_qkv.weight", (44, 24), (32, 24)),
+    ("qwen3-next", "model.layers.0.linear_attn.in_proj_ba.weight", (8, 24), (4, 24)),
+)
+
+
+@harness.for_each([f"{model} {tensor}" for model, tensor, *_ in STATE_TENSORS], "is_refused")
+class WrongSizes(Case):
+    """Tensors that do not have the sizes of the config's states."""
+
+    def is_refused(self, name):
+        model, tensor, shape, wrong = next(row for row in STATE_TENSORS if " ".join(row[:2]) == name)
+
+        def change(tensors):
+            self.assertEqual(tensors[tensor].shape, shape)
+            tensors[tensor] = np.resize(tensors[tensor], wrong)
+
+        folder = checkpoint.edited(MODELS / model, pathlib.Path(harness.folder("wrong"), "model"), tensors=change)
+        done = execute([harness.mica, "compile", folder, "--emit", "model", "-o", f"{folder}.mlir"], check=False)
+        self.assertEqual(done.returncode, 1)
+        needed = [2, shape[0] // 2] if tensor.endswith("mixer.norm.weight") else [shape[0], shape[2]] if len(shape) == 3 else list(shape)
+        self.assertEqual(done.stderr.decode(), f'mica: error: {folder}/model.safetensors: tensor "{tensor}" has the shape {list(wrong)}, expected '
+                         f"{needed}; download the config and the weights of one model\n")
 
 
 #: The positions of a long conversation, and most that an edit of its last turn computes.

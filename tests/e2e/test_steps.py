@@ -8,13 +8,16 @@ from harness import Case, GOLDENS, program, shared
 from test_backend import random_model
 
 MODELS = ("llama-gqa", "minimind1-dense", "minimind2-dense-yarn-long", "minimind2-moe", "minimind3-dense",
-          "minimind3-moe", "qwen3-moe-mixed")
+          "minimind3-moe", "qwen3-moe-mixed",
+          # Of each kind of state: a window, a convolution's inputs, the matrices of Mamba 2 and of the gated delta rule.
+          "gemma4-text", "lfm2", "mamba2", "qwen3-5")
 
 
 def longest(model, n):
     """`n`, or the model's context if that is shorter."""
     config = checkpoint.config_of(folder_of(model))
-    return min(n, config.get("max_position_embeddings") or config["max_seq_len"])
+    # Mamba 2 has no limit.
+    return min(n, config.get("max_position_embeddings") or config.get("max_seq_len", n))
 
 
 def prompt_of(model, n):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes seeds of the fuzzers torch-file, sentencepiece, gguf, gguf-parts and imatrix: small files, valid and nearly valid, named
+"""Writes seeds of the fuzzers config, torch-file, sentencepiece, gguf, gguf-parts and imatrix: small files, valid and nearly valid, named
 after their content.
 
     make_seeds.py             writes them to tests/fuzz/corpus
@@ -9,15 +9,18 @@ Uses only Python's standard library and numpy; files written by torch itself are
 """
 
 import io
+import json
 import pathlib
 import random
 import struct
 import sys
+import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[1:1] = [str(HERE.parent / "tools"), str(HERE.parent / "e2e")]
 import gguf_blocks
+import gguf_families
 import gguf_parts
 import pieces
 from torch_pickle import a_tuple, dictionary, integer, name, storage, tensor, text
@@ -169,8 +172,51 @@ def imatrices():
     yield "seed-sums-none.dat", old_imatrix((b"a", 1, []))
 
 
+#: Models with states, windows or layers of several kinds, by family.
+HYBRIDS = ("bamba", "falcon-h1", "gemma4-moe", "gemma4-shared", "gemma4-vision", "granite-hybrid", "lfm2", "lfm2-moe", "mamba2", "nemotron-h",
+           "nemotron-h-moe", "qwen3-5", "qwen3-5-moe-vision", "qwen3-next")
+#: Of which GGUF files have keys of their own.
+HYBRIDS_OF_FILES = ("falcon-h1", "gemma4-shared", "granite-hybrid", "nemotron-h", "qwen3-5")
+#: Configs that are nearly valid: name -> (model, changes).
+NEARLY = {
+    "convolution-of-one-tap": ("lfm2", {"conv_L_cache": 1}),
+    "groups-do-not-divide": ("mamba2", {"n_groups": 4}),
+    "heads-do-not-divide": ("qwen3-5", {"linear_num_value_heads": 3}),
+    "too-few-layer-types": ("qwen3-5", {"layer_types": ["linear_attention"]}),
+    "unknown-layer-type": ("granite-hybrid", {"layer_types": ["mamba", "rwkv"]}),
+    "block-types-and-a-pattern": ("nemotron-h", {"hybrid_override_pattern": "M-M*-"}),
+    "sizes-of-a-missing-layer": ("gemma4-shared", {"per_layer_config": {"9": {"head_dim": 8}}}),
+    "all-layers-share": ("gemma4-shared", {"num_kv_shared_layers": 4}),
+    "state-of-2-31": ("falcon-h1", {"mamba_d_state": 1 << 31}),
+}
+
+
+def golden(model):
+    return HERE.parent / "goldens/models" / model
+
+
+def configs():
+    """The configs of hybrids, with nested ones, lists of layer types and a pattern of letters."""
+    read = {model: json.loads((golden(model) / "config.json").read_text(encoding="utf-8")) for model in HYBRIDS}
+    made = read | {name: read[model] | changes for name, (model, changes) in NEARLY.items()}
+    pattern = {key: value for key, value in read["nemotron-h"].items() if key not in ("layers_block_type", "num_hidden_layers")}
+    made["pattern"] = pattern | {"hybrid_override_pattern": "M-M*-", "num_hidden_layers": 5}
+    for name, config in made.items():
+        yield f"seed-{name}.json", json.dumps(config).encode()
+
+
+def hybrid_files():
+    """Metadata and tensors as of published files; the tensors are zero."""
+    for model in HYBRIDS_OF_FILES:
+        file = gguf_families.convert(golden(model))
+        file.tensors = [(*described, bytes(len(data))) for *described, data in file.tensors]
+        with tempfile.TemporaryDirectory() as folder:
+            yield f"seed-{model}.gguf", pathlib.Path(file.write(f"{folder}/made")).read_bytes()
+
+
 def gguf_files():
-    """Two random blocks of every type."""
+    """Two random blocks of every type, and hybrids."""
+    yield from hybrid_files()
     yield "seed-all-block-types.gguf", gguf_parts.part(gguf_parts.MODEL, [
         (f"blk.0.{name}", (2 * elements,), number, random.Random(number).randbytes(2 * size))
         for name, (number, elements, size) in gguf_blocks.BLOCKS.items()])
@@ -178,7 +224,7 @@ def gguf_files():
 
 def main():
     wrong = 0
-    for folder, seeds in (("torch-file", torch_files()), ("sentencepiece", piece_models()), ("gguf", gguf_files()),
+    for folder, seeds in (("config", configs()), ("torch-file", torch_files()), ("sentencepiece", piece_models()), ("gguf", gguf_files()),
                           ("gguf-parts", gguf_parts.models()), ("imatrix", imatrices())):
         made = dict(seeds)
         there = {path.name for path in (HERE / "corpus" / folder).glob("seed-*")}

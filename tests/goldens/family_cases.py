@@ -813,7 +813,7 @@ CASES = {
     "bamba": Case(
         "bamba",
         SMALL | MAMBA | {"attn_layer_indices": [1], "attention_bias": True, "mlp_bias": True, "mamba_proj_bias": True},
-        THETA | EPS | {"layers": {"time_step_limit": (0.0, 0.1)}},
+        THETA | EPS | {"limit": {"time_step_limit": (0.0, 0.1)}},
         older=older_hybrid,
     ),
     "granite-hybrid": Case(

@@ -63,12 +63,13 @@ static void printStages(const cpu::CompileReport &result, uint64_t peak) {
                       stage.seconds, stage.bytes);
   if (result.isCodeCached)
     errs() << "the object is from the cache $MICA_OBJECT_CACHE\n";
-  if (result.maxSeq > 0)
+  if (result.cacheBytesPerToken > 0)
     errs() << formatv("KV cache: {0} per token, {1} for all {2} positions\n",
                       rt::bytesText(static_cast<double>(result.cacheBytesPerToken)),
-                      rt::bytesText(static_cast<double>(result.cacheBytes)), result.maxSeq);
+                      rt::bytesText(static_cast<double>(result.cacheBytes - result.stateBytes)),
+                      result.maxSeq);
   if (result.stateBytes > 0)
-    errs() << formatv("state: {0} of it, of any length, and {1} per checkpoint\n",
+    errs() << formatv("state: {0} per sequence, of any length, and {1} per checkpoint\n",
                       rt::bytesText(static_cast<double>(result.stateBytes)),
                       rt::bytesText(static_cast<double>(result.checkpointBytes)));
   errs() << formatv("peak of anonymous memory: {0} MiB\n", peak >> 20);

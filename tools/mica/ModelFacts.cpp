@@ -50,7 +50,36 @@ static int64_t countLayerCalls(func::FuncOp main) {
   return calls;
 }
 
+/// Describes the sizes of each op on a state once.
+static void readStateOps(ModuleOp module, ModelFacts &facts) {
+  auto size = [](Value value, unsigned index) {
+    return llvm::Twine(cast<ShapedType>(value.getType()).getDimSize(index)).str();
+  };
+  auto add = [](std::vector<std::string> &all, std::string text) {
+    if (!llvm::is_contained(all, text))
+      all.push_back(std::move(text));
+  };
+  module.walk([&](Operation *op) {
+    if (auto attention = dyn_cast<AttentionOp>(op)) {
+      Value cache = findCache(attention.getK());
+      auto state = cache ? dyn_cast<SequenceState>(cache.getType()) : SequenceState();
+      if (SmallVector<int64_t> heads = state ? state.getRowShape() : SmallVector<int64_t>();
+          heads.size() == 2)
+        add(facts.attention, size(attention.getQ(), 1) + " heads, " + std::to_string(heads[0]) +
+                                 " key/value heads of " + std::to_string(heads[1]));
+    } else if (auto recurrence = dyn_cast<LinearAttentionOp>(op)) {
+      add(facts.recurrences, size(recurrence.getV(), 1) + " heads with a matrix of " +
+                                 size(recurrence.getK(), 2) + " x " + size(recurrence.getV(), 2) +
+                                 ", " + size(recurrence.getK(), 1) + " heads of keys");
+    } else if (auto convolution = dyn_cast<CausalConv1dOp>(op)) {
+      add(facts.convolutions,
+          size(convolution.getX(), 1) + " channels, " + size(convolution.getWeight(), 1) + " taps");
+    }
+  });
+}
+
 static void readShape(ModuleOp module, ModelFacts &facts) {
+  readStateOps(module, facts);
   module.walk(
       [&](AttentionOp op) { facts.heads = cast<ShapedType>(op.getQ().getType()).getDimSize(1); });
   // The first table is that of the tokens; rows of others may have another size.
@@ -261,9 +290,16 @@ std::string toText(const ModelFacts &facts) {
   line("model", facts.name + (facts.family.empty() ? "" : " (" + facts.family + ")"));
   line("context", llvm::Twine(facts.context) + " positions");
   line("vocabulary", llvm::Twine(facts.vocab));
-  line("shape", llvm::Twine(facts.layers) + " layers, hidden " + llvm::Twine(facts.hidden) + ", " +
-                    llvm::Twine(facts.heads) + " heads, " + llvm::Twine(facts.kvHeads) +
-                    " key/value heads of " + llvm::Twine(facts.headDim));
+  bool isUniform = facts.attention.size() == 1;
+  line("shape", llvm::Twine(facts.layers) + " layers, hidden " + llvm::Twine(facts.hidden) +
+                    (isUniform ? ", " + facts.attention.front() : ""));
+  if (!isUniform)
+    for (const std::string &sizes : facts.attention)
+      line("attention", sizes);
+  for (const std::string &sizes : facts.recurrences)
+    line("recurrence", sizes);
+  for (const std::string &sizes : facts.convolutions)
+    line("convolution", sizes);
   line("parameters",
        llvm::Twine(facts.parameters) + " in " + llvm::Twine(facts.tensors) + " tensors");
   if (!facts.stored.empty())

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 namespace mica::tool {
 
@@ -29,6 +30,8 @@ struct ModelFacts {
     int64_t layers = 0, perToken = 0; ///< bytes
   };
   std::map<int64_t, Caches> caches; ///< by the window of their layers; 0: none
+  /// The different sizes of attention, of recurrences and of convolutions, in words.
+  std::vector<std::string> attention, recurrences, convolutions;
   struct Function {
     int64_t calls = 0; ///< number of layers of this type; 0 for an entry function
     std::map<std::string, int64_t> ops;

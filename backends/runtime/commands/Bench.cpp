@@ -169,18 +169,16 @@ private:
   std::vector<Tokens> prompts; ///< the tokens that fill the depth
 };
 
-/// The minimum number of bytes that the test reads: all weights once per call of the model, the
-/// part of the caches that the rows of each call attend to, and of states of fixed size what is
-/// also in a checkpoint.
-double bytesOf(const BenchTest &t, const Manifest &manifest, int64_t calls) {
-  const Manifest::Cost &cost = manifest.cost;
-  double seen = static_cast<double>(positionsBefore(t)) + static_cast<double>(t.tokens) / 2;
-  // In each step, the cache of each sequence is read once, however many calls the step takes.
-  double newest = t.drafts()   ? static_cast<double>(calls * t.batch)
-                  : t.generate ? static_cast<double>(t.tokens * t.batch)
-                               : static_cast<double>(calls);
-  return static_cast<double>(calls) * cost.weightBytesPerToken +
-         newest * (seen * cost.kvBytesPerPosition + static_cast<double>(checkpointBytes(manifest)));
+/// The mean number of positions of a sequence that a call of the model reads from a cache with this
+/// window: all positions before it and its own, or the windows of its `rows` rows of a sequence.
+double positionsRead(const BenchTest &t, int64_t window, double rows) {
+  auto before = static_cast<double>(positionsBefore(t)), tokens = static_cast<double>(t.tokens);
+  if (window == 0)
+    return before + tokens / 2;
+  // The mean of min(p, limit) over positions p of the test.
+  double limit = static_cast<double>(window) + rows - 1, end = before + tokens;
+  double whole = std::clamp(limit, before, end);
+  return ((whole * whole - before * before) / 2 + (end - whole) * limit) / tokens;
 }
 
 /// Operations of matmuls with weights. Only the last row of a prompt has logits.
@@ -253,6 +251,19 @@ std::string BenchTest::name() const {
   return text;
 }
 
+double bytesRead(const BenchTest &t, const Manifest &manifest, int64_t calls) {
+  auto tokens = static_cast<double>(t.tokens), all = static_cast<double>(calls);
+  // In each step, the cache of each sequence is read once, however many calls the step takes.
+  double newest = t.drafts()   ? all * static_cast<double>(t.batch)
+                  : t.generate ? tokens * static_cast<double>(t.batch)
+                               : all;
+  double rows = t.generate ? 1 : tokens / all;
+  auto ofSequence = static_cast<double>(checkpointBytes(manifest));
+  for (const CacheSpec &cache : manifest.caches)
+    ofSequence += positionsRead(t, cache.window, rows) * static_cast<double>(cache.bytesPerToken);
+  return all * manifest.cost.weightBytesPerToken + newest * ofSequence;
+}
+
 Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,
                                           const Manifest &manifest) {
   GenerationSettings drafts;
@@ -303,7 +314,7 @@ Result<BenchResult> runBench(const Model &model, const BenchTest &test,
   }
   result.tokensPerSecond = median(result.runs);
   double seconds = static_cast<double>(test.tokens * test.batch) / result.tokensPerSecond;
-  result.gbPerSecond = bytesOf(test, m, result.calls) / seconds * 1e-9;
+  result.gbPerSecond = bytesRead(test, m, result.calls) / seconds * 1e-9;
   result.gflopPerSecond = flopsOf(test, m.cost) / seconds * 1e-9;
   return result;
 }

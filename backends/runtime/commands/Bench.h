@@ -37,6 +37,11 @@ struct BenchResult {
   double profiledSeconds = 0;        ///< duration of the profiled run
 };
 
+/// The minimum number of bytes that a test with so many calls of the model reads: all weights once
+/// per call, the part of the caches that the rows of each call attend to, and of states of fixed
+/// size what is also in a checkpoint.
+double bytesRead(const BenchTest &test, const Manifest &manifest, int64_t calls);
+
 /// The tests requested by the arguments; by default pp512 and tg64, shortened to fit in the
 /// context. Errors: a test that does not fit in the context.
 Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,

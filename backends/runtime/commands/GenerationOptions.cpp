@@ -140,8 +140,8 @@ void addDrafts(CLI::App &app, GenerationSettings &settings) {
 void addCheckpointBytes(CLI::App &app, std::optional<uint64_t> &bytes) {
   app.add_option("--checkpoint-bytes", bytes,
                  "Memory for checkpoints of recurrent and rolling states, to resume from after "
-                 "an edit; 0: none (default: an eighth of the memory available besides "
-                 "the weights)")
+                 "an edit; 0: none; no effect on other models and with several ranks (default: an "
+                 "eighth of the memory available besides the weights)")
       ->transform(wholeNumber(0));
 }
 

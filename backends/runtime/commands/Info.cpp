@@ -139,11 +139,15 @@ std::string words(const program::ProgramFile &file, const Manifest &m, const Che
     line("activations", rows);
   line("vocabulary", std::to_string(m.vocab));
   std::string onRank = m.ranks > 1 ? " on each rank" : "";
-  line("context", std::to_string(m.maxSeq) + " positions, " + size(cacheBytesPerToken(m)) +
-                      " each, " + size(cacheBytesPerSequence(m, promptRows)) + " for all" + onRank +
-                      windowWords(m, promptRows));
-  if (uint64_t bytes = stateBytesPerSequence(m))
-    line("state", size(bytes) + " per sequence, of any length" + onRank);
+  uint64_t states = stateBytesPerSequence(m), perToken = cacheBytesPerToken(m);
+  std::string context = std::to_string(m.maxSeq) + " positions";
+  if (perToken > 0)
+    context += ", " + size(perToken) + " each, " +
+               size(cacheBytesPerSequence(m, promptRows) - states) + " for all" + onRank +
+               windowWords(m, promptRows);
+  line("context", context);
+  if (states > 0)
+    line("state", size(states) + " per sequence, of any length" + onRank);
   if (uint64_t bytes = checkpointBytes(m))
     line("checkpoint", size(bytes) + " of state each, see --checkpoint-bytes");
   for (int64_t threshold : m.ropeLengthThresholds)

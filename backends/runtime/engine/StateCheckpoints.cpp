@@ -1,4 +1,5 @@
 #include "backends/runtime/engine/StateCheckpoints.h"
+#include "backends/runtime/support/Report.h"
 
 #include <algorithm>
 #include <cstring>
@@ -73,9 +74,16 @@ private:
 
 Result<uint64_t> checkpointBudget(const Manifest &manifest, std::optional<uint64_t> asked,
                                   uint64_t available) {
-  uint64_t each = checkpointBytes(manifest);
-  if (each == 0)
+  // Those of several ranks would have to be restored together.
+  uint64_t each = manifest.ranks > 1 ? 0 : checkpointBytes(manifest);
+  if (each == 0) {
+    if (asked && *asked > 0)
+      reportWarning(std::string(manifest.ranks > 1
+                                    ? "programs for several ranks take no checkpoints"
+                                    : "the model has no states of fixed size") +
+                    "; --checkpoint-bytes has no effect");
     return uint64_t(0);
+  }
   if (asked && *asked > 0 && *asked < each)
     return Error{"--checkpoint-bytes " + std::to_string(*asked) +
                  " is too small for a single checkpoint of " + std::to_string(each) +
@@ -165,21 +173,21 @@ void StateCheckpoints::drop(int64_t sequence, int64_t length) {
 /// one unit after its last checkpoint.
 std::unique_ptr<std::byte[]> StateCheckpoints::evict() {
   Checkpoints *from = nullptr;
-  size_t least = 0;
-  double lowest = 0;
+  size_t index = 0;
+  double minValue = 0;
   for (Checkpoints &own : ofSequence)
     for (size_t i = 0; i < own.size(); ++i) {
       int64_t end = own.back().length + unit, before = i > 0 ? own[i - 1].length : 0,
               after = i + 1 < own.size() ? own[i + 1].length : end;
       double value = static_cast<double>(after - before) / static_cast<double>(end - before);
-      if (!from || value < lowest || (value == lowest && own[i].used < (*from)[least].used)) {
+      if (!from || value < minValue || (value == minValue && own[i].used < (*from)[index].used)) {
         from = &own;
-        least = i;
-        lowest = value;
+        index = i;
+        minValue = value;
       }
     }
-  std::unique_ptr<std::byte[]> data = std::move((*from)[least].data);
-  from->erase(from->begin() + static_cast<std::ptrdiff_t>(least));
+  std::unique_ptr<std::byte[]> data = std::move((*from)[index].data);
+  from->erase(from->begin() + static_cast<std::ptrdiff_t>(index));
   --count;
   return data;
 }

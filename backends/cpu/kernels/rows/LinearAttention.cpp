@@ -202,9 +202,9 @@ void Scan::addProducts(KernelBuilder &b, ArrayRef<Value> factors, ArrayRef<Value
 /// The number of rows starting at `row` that continue its sequence within the chunk.
 Value Scan::lengthOfRun() {
   Value rest = b.sub(memref::DimOp::create(b, positions, 0), row),
-        most = arith::MinUIOp::create(b, rest, b.sub(b.idx(kChunk), first)),
+        maxLength = arith::MinUIOp::create(b, rest, b.sub(b.idx(kChunk), first)),
         position = b.loadIndex(positions, row);
-  return b.carry(b.idx(1), most, 1, b.idx(1), [&](Value i, ValueRange length) {
+  return b.carry(b.idx(1), maxLength, 1, b.idx(1), [&](Value i, ValueRange length) {
     Value next = b.add(row, i);
     Value continues = b.isEqual(b.loadIndex(positions, next), b.add(position, i));
     for (Value same : {b.isEqual(b.loadIndex(sequences, next), sequence), b.isEqual(length[0], i)})

@@ -79,8 +79,23 @@ TEST_F(CheckpointsTest, BudgetOfASingleOneAtLeast) {
   EXPECT_THAT(
       checkpointBudget(m, each() - 1, 8000).error().message,
       HasSubstr("--checkpoint-bytes 107 is too small for a single checkpoint of 108 bytes"));
-  auto other = parseManifest(fakeManifest());
-  EXPECT_EQ(*checkpointBudget(*other, 1, 8000), 0u) << "a model without states needs none";
+}
+
+TEST_F(CheckpointsTest, WarnsOfABudgetWithoutEffect) {
+  auto warning = [](const std::string &text, std::optional<uint64_t> asked) {
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(*checkpointBudget(*parseManifest(text), asked, 8000), 0u);
+    return testing::internal::GetCapturedStderr();
+  };
+  for (const std::string &without : {fakeManifest(), fakeManifestOfWindows()}) {
+    EXPECT_THAT(warning(without, 1), HasSubstr("the model has no states of fixed size; "
+                                               "--checkpoint-bytes has no effect"));
+    EXPECT_EQ(warning(without, 0), "");
+    EXPECT_EQ(warning(without, std::nullopt), "");
+  }
+  EXPECT_THAT(warning(forTwoRanks(fakeManifestOfStates()), each()),
+              HasSubstr("programs for several ranks take no checkpoints; --checkpoint-bytes has no "
+                        "effect"));
 }
 
 TEST_F(CheckpointsTest, WithoutThemARewindKeepsTheRingsOnly) {
