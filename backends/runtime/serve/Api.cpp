@@ -3,7 +3,6 @@
 #include "backends/runtime/serve/OpenApi.h"
 #include "backends/runtime/serve/ParseRequest.h"
 #include "backends/runtime/serve/WebPage.h"
-#include "backends/runtime/support/AvailableMemory.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Seconds.h"
 
@@ -21,7 +20,7 @@ Api::Api(ServedModel model, EngineThread &engine, TaskThreads &readers, uint64_t
          Options options)
     : model(std::move(model)), engine(engine), readers(readers), cacheBytes(cacheBytes),
       options(std::move(options)),
-      answers(std::min(this->options.maxAnswerBytes, availableMemory("") / 8)),
+      answers(this->options.maxAnswerBytes),
       started(unixSeconds()) {}
 
 static std::string lowerCase(std::string_view text) {
@@ -331,11 +330,14 @@ std::optional<HttpReply> Api::rejectionWhileLoading(const HttpRequest &header) {
 
 /// The error for a request that takes `bytes`, for which there is no room.
 static ApiError outOfMemory(const Reservation &reservation, uint64_t bytes) {
-  if (reservation.canHold(bytes))
-    return tooManyLargeRequests();
-  return {.status = 413,
-          .message = "the request or its reply takes " + std::to_string(bytes) +
-                     " bytes, more than the server has for all requests; send less"};
+  return reservation.canHold(bytes) ? tooManyLargeRequests() : tooLargeRequest(bytes);
+}
+
+/// An upper estimate of the memory that a body takes while it is read, without the body itself.
+static uint64_t maxReadingBytes(const std::string &body) {
+  // The prompt formatted by a template and its parts, or what a text becomes: ids and their digits.
+  constexpr uint64_t ofText = 16;
+  return maxParsedBytes(body) + ofText * body.size();
 }
 
 static uint64_t sizeOf(const std::string &reply) { return reply.size(); }
@@ -388,9 +390,11 @@ void Api::add(const std::shared_ptr<InProgress> &request) {
 template <std::invocable<const std::string &, const std::stop_token &> Read, typename Act>
 void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange,
                    std::shared_ptr<RequestMetrics> metrics, Read read, Act act) {
-  auto readAll = [read = std::move(read), reservation = request.reservation](
-                     std::string body, const std::stop_token &stop) {
-    auto result = read(body, stop);
+  using Value = std::invoke_result_t<Read, const std::string &, const std::stop_token &>;
+  auto readAll = [read = std::move(read), reservation = request.reservation,
+                  max = options.maxReadingBytes](std::string body, const std::stop_token &stop) {
+    uint64_t needed = maxReadingBytes(body);
+    Value result = needed <= max ? read(body, stop) : Value(tooLargeRequest(needed));
     std::string().swap(body);
     const auto *value = std::get_if<0>(&result);
     uint64_t bytes = value ? reservedFor(sizeOf(*value)) : 0;
@@ -414,9 +418,7 @@ void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchan
     if (stop.stop_requested())
       return;
     try {
-      auto result = std::make_shared<
-          std::invoke_result_t<Read, const std::string &, const std::stop_token &>>(
-          readAll(std::move(body), stop));
+      auto result = std::make_shared<Value>(readAll(std::move(body), stop));
       exchange->post([unread, result, act = std::move(act)] {
         if (unread->end())
           act(std::move(*result));
@@ -470,7 +472,7 @@ void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exch
     auto answer = std::make_shared<Reservation>(answers);
     if (uint64_t bytes = Completion::answerBytes(wanted, model.manifest); !answer->resize(bytes)) {
       if (!answer->canHold(bytes))
-        return reject(tooLargeAnswer(bytes, answers.max), Outcome::Invalid);
+        return reject(tooLargeAnswer(bytes, answers.max()), Outcome::Invalid);
       return reject({.status = 429,
                      .message = "too many large answers are in progress; try again later, or use "
                                 "\"stream\": true",
@@ -638,7 +640,9 @@ std::variant<std::string, ApiError> Api::tokensOf(const std::string &body,
 
 /// Of the reply to /detokenize: a token has a few bytes in a request, but may have hundreds in a
 /// text.
-static constexpr size_t maxTextBytes = size_t(64) << 20;
+static constexpr uint64_t maxTextBytes = uint64_t(64) << 20;
+/// What a byte of a text takes in memory, twice while it grows, and then as JSON: up to 6 bytes.
+static constexpr uint64_t bytesOfTextByte = 16;
 
 void Api::detokenize(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   replyRead(request, exchange, &Api::textOf);
@@ -662,13 +666,14 @@ std::variant<std::string, ApiError> Api::textOf(const std::string &body,
                     .param = "tokens"};
   Tokenizer::Decoder decoder = model.text->decoderWithSpecialTokens();
   std::string text;
+  uint64_t max = std::min(maxTextBytes, options.maxReadingBytes / bytesOfTextByte);
   for (const Json &token : list) {
     text += decoder.push(token.get<int32_t>());
     if (stop.stop_requested())
       return shuttingDown();
-    if (text.size() > maxTextBytes)
-      return ApiError{.message = "the text of 'tokens' has more than " +
-                                 std::to_string(maxTextBytes) + " bytes; send fewer",
+    if (text.size() > max)
+      return ApiError{.message = "the text of 'tokens' has more than " + std::to_string(max) +
+                                 " bytes; send fewer",
                       .param = "tokens"};
   }
   text += decoder.finish();

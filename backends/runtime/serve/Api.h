@@ -18,6 +18,8 @@ namespace mica::rt::serve {
 
 class Api {
 public:
+  static constexpr uint64_t kMaxAnswerBytes = uint64_t(256) << 20;
+
   struct Options {
     std::vector<std::string> keys;              ///< one of them is required; empty: no key is
                                                 ///< required
@@ -28,9 +30,10 @@ public:
     /// other servers.
     bool checkHosts = false;
     std::vector<std::string> allowedHosts = {}; ///< without ports
-    /// Of answers in progress that are not streamed, see Completion::answerBytes; at most an eighth
-    /// of the available memory.
-    uint64_t maxAnswerBytes = uint64_t(256) << 20;
+    /// Of answers in progress that are not streamed, see Completion::answerBytes.
+    uint64_t maxAnswerBytes = kMaxAnswerBytes;
+    /// Of a large body while it is parsed, tokenized, or converted to text; only one is at a time.
+    uint64_t maxReadingBytes = UINT64_MAX;
   };
 
   /// `engine` and `readers`, the threads that parse large requests, must outlive all requests.

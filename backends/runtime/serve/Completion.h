@@ -39,7 +39,7 @@ public:
   void abandon(const ApiError &error) override { fail(error, Outcome::Failed); }
 
   /// An estimate of the size of the answer if it has as many tokens as it may have; 0 for a stream,
-  /// which is not buffered. The memory in use is at most three times as much.
+  /// which is not buffered. The memory in use is at most kAnswerFactor times as much.
   static uint64_t answerBytes(const CompletionRequest &request, const Manifest &manifest);
   /// The memory that the prompts and settings of a request take until it has ended.
   static uint64_t requestBytes(const CompletionRequest &request);

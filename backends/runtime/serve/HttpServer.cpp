@@ -233,6 +233,12 @@ void HttpServer::stopAccepting() {
     unlink(state->shared.options.unixSocket->c_str());
 }
 
+void HttpServer::limitMemory(uint64_t reserved, uint64_t pending) {
+  for (auto [budget, max] : {std::pair(&state->shared.memory, reserved),
+                             std::pair(&state->shared.pending, pending)})
+    budget->setMax(std::min(budget->max(), max));
+}
+
 size_t HttpServer::exchanges() const { return state->shared.exchanges; }
 
 void HttpServer::stop() { state->context.stop(); }

@@ -2,6 +2,7 @@
 #include "backends/runtime/serve/Api.h"
 #include "backends/runtime/serve/ApiError.h"
 #include "backends/runtime/serve/HttpServer.h"
+#include "backends/runtime/serve/MemoryShares.h"
 #include "backends/runtime/support/AvailableMemory.h"
 #include "backends/runtime/support/Process.h"
 #include "backends/runtime/support/Report.h"
@@ -84,6 +85,7 @@ struct Service {
   std::unique_ptr<Api> api;
   std::unique_ptr<TaskThreads> readers;
   std::unique_ptr<EngineThread> engine;
+  MemoryShares memory{};
 
   /// Requests in progress refer to the server and to the API, which must still exist.
   void stopThreads() {
@@ -92,6 +94,16 @@ struct Service {
     readers.reset();
   }
 };
+
+/// What is left of the memory for requests; caches and buffers are touched later.
+MemoryShares sharesBeside(const Model &model, uint64_t caches, uint64_t checkpoints, int64_t chunk,
+                          int64_t sequences) {
+  // Of calls for prompts, and of those that decode.
+  uint64_t buffers = bytesOfCall(model.manifest(), chunk, sequences) +
+                     bytesOfCall(model.manifest(), sequences, sequences);
+  return memoryShares(availableMemory(""), model.memoryBesidesWeights(),
+                      caches + checkpoints + buffers);
+}
 
 Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
                                               const ServeArguments &arguments,
@@ -138,6 +150,8 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
       checkpointBudget(manifest, arguments.checkpointBytes, service->model->memoryBesidesWeights());
   if (!checkpoints)
     return checkpoints.error();
+  uint64_t caches = cacheBytesPerSequence(manifest, chunk) * static_cast<uint64_t>(*sequences);
+  service->memory = sharesBeside(*service->model, caches, *checkpoints, chunk, *sequences);
   Result<std::unique_ptr<EngineThread>> engine =
       EngineThread::start(*service->model,
                           {.slots = *sequences,
@@ -152,13 +166,16 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
   service->readers = std::make_unique<TaskThreads>();
   service->api = std::make_unique<Api>(
       std::move(served), *service->engine, *service->readers,
-      cacheBytesPerSequence(manifest, chunk) * static_cast<uint64_t>(*sequences),
+      caches,
       Api::Options{.keys = std::move(keys),
                    .requestTimeout = std::chrono::seconds(arguments.requestTimeout),
                    .pingInterval = std::chrono::seconds(arguments.ssePingInterval),
                    .logPrompts = arguments.logPrompts,
                    .checkHosts = checkHosts,
-                   .allowedHosts = arguments.allowedHosts});
+                   .allowedHosts = arguments.allowedHosts,
+                   .maxAnswerBytes =
+                       std::min(Api::kMaxAnswerBytes, service->memory.answers / kAnswerFactor),
+                   .maxReadingBytes = service->memory.reading});
   return service;
 }
 
@@ -269,6 +286,7 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
       }
       service = *std::move(*started);
       throwOutOfMemory();
+      server.limitMemory(service->memory.requests, service->memory.streams);
       if (Communicator *ranks = service->model->runtime().communicator())
         ranks->onFailure([&server, api = service->api.get()](const Error &error) {
           failRequests(server, *api, error);

@@ -146,4 +146,27 @@ Json parseNested(std::string_view text, std::string &problem, const std::stop_to
   return Json(Json::value_t::discarded);
 }
 
+uint64_t maxParsedBytes(std::string_view text) {
+  uint64_t values = 1, parts = 0;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (inString && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      inString = !inString;
+      parts += inString;
+    } else if (!inString) {
+      parts += c == '[' || c == '{';
+      values += c == '[' || c == '{' || c == ',' || c == ':';
+    }
+  }
+  // A value is in the builder's list, which is copied when it grows, or becomes a container. A key,
+  // string or container has an object of its own, and an entry in several lists if it is a key.
+  constexpr uint64_t bytesOfValue = 2 * sizeof(Json), bytesOfPart = 128;
+  // Texts: in the parser's buffer or the value, with what is unused of it.
+  return 2 * text.size() + bytesOfValue * values +
+         bytesOfPart * std::min<uint64_t>(parts, kMaxParts);
+}
+
 } // namespace mica::rt

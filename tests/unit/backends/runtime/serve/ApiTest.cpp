@@ -234,7 +234,7 @@ TEST_F(ApiTest, RepliesAreReserved) {
   EXPECT_EQ(replyTo("/tokenize", R"({"content": ""})", false).body, R"({"tokens":[]})");
 
   Reservation other(memory);
-  others = memory.max - 30000;
+  others = memory.max() - 30000;
   while (!other.resize(others))
     std::this_thread::yield();
   HttpReply busy = replyTo("/tokenize", Json{{"content", text}}.dump(), false);
