@@ -352,8 +352,7 @@ public:
   UnreadBody(std::shared_ptr<Exchange> exchange, std::shared_ptr<RequestMetrics> metrics)
       : exchange(std::move(exchange)), metrics(std::move(metrics)) {}
 
-  void abort() override { fail(shuttingDown(), Outcome::Shutdown); }
-  void abandon(const ApiError &error) override { fail(error, Outcome::Failed); }
+  void abort(const ApiError &error, Outcome outcome) override { fail(error, outcome); }
   void cancel() {
     if (end())
       count(Outcome::Canceled);
@@ -495,17 +494,10 @@ void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exch
   readBody(request, exchange, ofRequest, std::move(read), std::move(act));
 }
 
-void Api::abort() {
+void Api::abort(const ApiError &error, Outcome outcome) {
   for (const std::weak_ptr<InProgress> &each : unfinished)
     if (std::shared_ptr<InProgress> request = each.lock())
-      request->abort();
-}
-
-void Api::abandon(const ApiError &error) {
-  draining = true;
-  for (const std::weak_ptr<InProgress> &each : unfinished)
-    if (std::shared_ptr<InProgress> request = each.lock())
-      request->abandon(error);
+      request->abort(error, outcome);
 }
 
 /// The web page, which may only run and load resources of the server itself.

@@ -55,11 +55,8 @@ public:
   void countRejection(unsigned status) { metrics.countRejection(status); }
   /// Rejects requests for completions from now on; /health reports this state.
   void drain() { draining = true; }
-  /// Ends the requests in progress with an error.
-  void abort();
-  /// Sends an error to the requests in progress without waiting for the engine, because the process
-  /// ends.
-  void abandon(const ApiError &error);
+  /// Ends the requests in progress with an error, without waiting for the engine.
+  void abort(const ApiError &error, Outcome outcome);
 
 private:
   using Handler = void (Api::*)(HttpRequest &request, std::shared_ptr<Exchange> exchange);

@@ -89,7 +89,7 @@ struct Service {
 
   /// Requests in progress refer to the server and to the API, which must still exist.
   void stopThreads() {
-    api->abort();
+    api->abort(shuttingDown(), Outcome::Shutdown);
     engine.reset();
     readers.reset();
   }
@@ -194,7 +194,8 @@ void failRequests(HttpServer &server, Api &api, const Error &error) {
   auto idle = std::make_shared<std::promise<void>>();
   server.after(std::chrono::milliseconds(0), [&server, &api, error, idle] {
     server.stopAccepting();
-    api.abandon({.status = 500, .message = error.message});
+    api.drain();
+    api.abort({.status = 500, .message = error.message}, Outcome::Failed);
     server.repeat(std::chrono::milliseconds(5), [&server, idle] {
       if (server.exchanges() > 0)
         return true;
@@ -205,23 +206,31 @@ void failRequests(HttpServer &server, Api &api, const Error &error) {
   idle->get_future().wait_for(patience);
 }
 
-/// Stops the server when no exchange is in progress. At the deadline, remaining completions end
-/// with an error, without the engine if it `mayHang`.
-void stopWhenIdle(HttpServer &server, Api &api, bool mayHang,
+/// Stops the server when no exchange is in progress. At the deadline, remaining requests end with
+/// an error, and soon after it the process, even if the engine is in the middle of a long step.
+void stopWhenIdle(HttpServer &server, Service &service,
                   std::chrono::steady_clock::time_point deadline) {
-  // The errors have at least 5 s to be sent, and more on a busy machine, which calls this later.
-  constexpr int maxAborts = 250;
+  // The errors have at least 5 s to be sent, and more on a busy machine, which calls this later;
+  // then the step has a second.
+  constexpr int maxCalls = 250, maxIdleCalls = 50;
   constexpr std::chrono::milliseconds interval{20};
-  server.repeat(interval, [&server, &api, mayHang, deadline, aborts = 0]() mutable {
-    if (server.exchanges() == 0 || aborts > maxAborts) {
+  server.repeat(interval, [&server, &service, deadline, calls = 0]() mutable {
+    bool isIdle = server.exchanges() == 0;
+    // Of several ranks, one may have ended, for which the engine waits; mpirun ends the others.
+    bool isLeader = service.model->isLeader();
+    if (isIdle && (isLeader || service.engine->unfinished() == 0)) {
       server.stop();
       return false;
     }
-    if (std::chrono::steady_clock::now() >= deadline) {
-      ++aborts;
-      mayHang ? api.abandon(shuttingDown()) : api.abort();
-    }
-    return true;
+    if (std::chrono::steady_clock::now() < deadline)
+      return true;
+    service.api->abort(shuttingDown(), Outcome::Shutdown);
+    if (++calls <= (isIdle ? maxIdleCalls : maxCalls))
+      return true;
+    if (!isLeader)
+      endNow(server);
+    server.stop();
+    return false;
   });
 }
 } // namespace
@@ -265,15 +274,13 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
     // Neither loading a model nor a step of the engine can be interrupted.
     if (count > 1 || !service)
       endNow(server);
-    // If there are several ranks, mpirun, which sends the signal, ends them shortly after it: one
-    // of them may have ended, for which the engine waits.
-    bool isLeader = service->model->isLeader();
-    int64_t seconds = isLeader ? 0 : arguments.drainSeconds;
+    // If there are several ranks, mpirun, which sends the signal, ends them shortly after it.
+    int64_t seconds = service->model->isLeader() ? 0 : arguments.drainSeconds;
     reportNote("shutting down: requests in progress have " + std::to_string(seconds) +
                " s to finish");
     service->api->drain();
     server.stopAccepting();
-    stopWhenIdle(server, *service->api, isLeader,
+    stopWhenIdle(server, *service,
                  std::chrono::steady_clock::now() + std::chrono::seconds(seconds));
   });
   std::thread loader([&, keys = *std::move(keys)]() mutable {
