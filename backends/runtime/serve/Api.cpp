@@ -3,6 +3,7 @@
 #include "backends/runtime/serve/OpenApi.h"
 #include "backends/runtime/serve/ParseRequest.h"
 #include "backends/runtime/serve/WebPage.h"
+#include "backends/runtime/support/NestedJson.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Seconds.h"
 
@@ -19,9 +20,7 @@ static void replyError(const std::shared_ptr<Exchange> &exchange, const ApiError
 Api::Api(ServedModel model, EngineThread &engine, TaskThreads &readers, uint64_t cacheBytes,
          Options options)
     : model(std::move(model)), engine(engine), readers(readers), cacheBytes(cacheBytes),
-      options(std::move(options)),
-      answers(this->options.maxAnswerBytes),
-      started(unixSeconds()) {}
+      options(std::move(options)), answers(this->options.maxAnswerBytes), started(unixSeconds()) {}
 
 static std::string lowerCase(std::string_view text) {
   std::string lower(text);
@@ -548,11 +547,11 @@ void Api::health(HttpRequest &, std::shared_ptr<Exchange> exchange) {
 }
 
 void Api::metricsText(HttpRequest &, std::shared_ptr<Exchange> exchange) {
-  size_t unfinished = engine.unfinished(), running = std::min(unfinished, engine.numSlots());
+  EngineThread::Load load = engine.load();
   exchange->reply(
       {.contentType = routes().at("/metrics").contentType,
-       .body = metrics.text({.running = running,
-                             .waiting = unfinished - running,
+       .body = metrics.text({.running = load.running,
+                             .waiting = load.waiting,
                              .cacheBytes = cacheBytes,
                              .usedCacheBytes = static_cast<uint64_t>(
                                  static_cast<double>(cacheBytes) * engine.cacheUse()),

@@ -251,8 +251,8 @@ void HttpServer::stopAccepting() {
 }
 
 void HttpServer::limitMemory(uint64_t reserved, uint64_t pending) {
-  for (auto [budget, max] : {std::pair(&state->shared.memory, reserved),
-                             std::pair(&state->shared.pending, pending)})
+  for (auto [budget, max] :
+       {std::pair(&state->shared.memory, reserved), std::pair(&state->shared.pending, pending)})
     budget->setMax(std::min(budget->max(), max));
 }
 

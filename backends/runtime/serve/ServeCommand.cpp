@@ -165,8 +165,7 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
   service->engine = *std::move(engine);
   service->readers = std::make_unique<TaskThreads>();
   service->api = std::make_unique<Api>(
-      std::move(served), *service->engine, *service->readers,
-      caches,
+      std::move(served), *service->engine, *service->readers, caches,
       Api::Options{.keys = std::move(keys),
                    .requestTimeout = std::chrono::seconds(arguments.requestTimeout),
                    .pingInterval = std::chrono::seconds(arguments.ssePingInterval),
