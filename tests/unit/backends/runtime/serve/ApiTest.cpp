@@ -163,7 +163,9 @@ TEST_F(ApiTest, AbortedRequests) {
 
 /// At a deadline, requests end at once, although the engine is in the middle of a step.
 TEST_F(ApiTest, ErrorsDoNotWaitForTheEngine) {
-  openFake({.requestTimeout = std::chrono::hours(1)});
+  Api::Options options;
+  options.requestTimeout = std::chrono::hours(1);
+  openFake(options);
   auto complete = std::make_shared<FakeExchange>(), late = std::make_shared<FakeExchange>(),
        left = std::make_shared<FakeExchange>(), aborted = std::make_shared<FakeExchange>();
   std::promise<void> reached, resume;
