@@ -190,9 +190,9 @@ TEST_F(ApiTest, ErrorsDoNotWaitForTheEngine) {
   const std::map<std::string, int> all = {{"timeout", 1}, {"canceled", 1}, {"shutdown", 2}};
   expectOutcomes(all);
   resume.set_value();
-  for (const auto &exchange : {complete, late, left, aborted}) {
-    exchange->disconnected = exchange->timedOut = nullptr; // which own the request
-    while (exchange.use_count() > 1)
+  for (const auto *exchange : {&complete, &late, &left, &aborted}) {
+    (*exchange)->disconnected = (*exchange)->timedOut = nullptr; // which own the request
+    while (exchange->use_count() > 1)
       std::this_thread::yield();
   }
   expectOutcomes(all);

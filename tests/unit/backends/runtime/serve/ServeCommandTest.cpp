@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 
 using namespace mica::rt;
+using namespace mica::rt::serve;
 
 namespace {
 TEST(ServeCommand, CachesTakeHalfOfTheMemoryBesidesTheWeights) {
