@@ -219,6 +219,7 @@ TEST_F(ApiTest, UnreadBodies) {
   EXPECT_THAT(reply.body, HasSubstr("the server is shutting down"));
   EXPECT_EQ(replyOf(*other).status, 503u);
   post("/v1/completions", body, failed);
+  api->drain();
   api->abort({.status = 500, .message = "a rank has failed"}, Outcome::Failed);
   EXPECT_EQ(replyOf(*failed).status, 500u);
   resume.set_value();
