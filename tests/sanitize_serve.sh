@@ -33,7 +33,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ ${#kinds[@]} -gt 0 ] || kinds=(address thread)
-[ $# -gt 0 ] || set -- test_serve. test_serve_fields test_serve_http test_serve_limits test_serve_process test_serve_load.Load.test_closed_loop test_serve_load.Load.test_misbehaving_clients_joined test_serve_load.Load.test_misbehaving_clients_interrupted test_serve_schedules test_serve_tools
+[ $# -gt 0 ] || set -- test_serve. test_serve_fields test_serve_http test_serve_limits test_serve_deadlines test_serve_process test_serve_load.Load.test_closed_loop test_serve_load.Load.test_misbehaving_clients_joined test_serve_load.Load.test_misbehaving_clients_interrupted test_serve_schedules test_serve_tools
 if [ ! -x "$build/bin/mica" ]; then
   echo "mica: error: $build/bin/mica: is missing; build it with tests/run.sh, or set MICA_BUILD_DIR" >&2
   exit 1

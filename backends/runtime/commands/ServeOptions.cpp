@@ -14,7 +14,9 @@ static void addServeAddress(CLI::App &app, ServeArguments &serve) {
   CLI::Option *unixSocket =
       app.add_option("--unix-socket", http.unixSocket, "Listen on this Unix socket instead of TCP")
           ->type_name("PATH");
-  app.add_option("--host", http.host, "IP address to listen on; 0.0.0.0: all IPv4 interfaces")
+  app.add_option(
+         "--host", http.host,
+         "IP address to listen on, or localhost for 127.0.0.1; 0.0.0.0: all IPv4 interfaces")
       ->type_name("ADDRESS")
       ->capture_default_str()
       ->excludes(unixSocket);

@@ -3,7 +3,7 @@
 #include "backends/runtime/serve/OpenApi.h"
 #include "backends/runtime/serve/ParseRequest.h"
 #include "backends/runtime/serve/WebPage.h"
-#include "backends/runtime/support/AvailableMemory.h"
+#include "backends/runtime/support/NestedJson.h"
 #include "backends/runtime/support/Output.h"
 #include "backends/runtime/support/Seconds.h"
 
@@ -20,9 +20,7 @@ static void replyError(const std::shared_ptr<Exchange> &exchange, const ApiError
 Api::Api(ServedModel model, EngineThread &engine, TaskThreads &readers, uint64_t cacheBytes,
          Options options)
     : model(std::move(model)), engine(engine), readers(readers), cacheBytes(cacheBytes),
-      options(std::move(options)),
-      answers(std::min(this->options.maxAnswerBytes, availableMemory("") / 8)),
-      started(unixSeconds()) {}
+      options(std::move(options)), answers(this->options.maxAnswerBytes), started(unixSeconds()) {}
 
 static std::string lowerCase(std::string_view text) {
   std::string lower(text);
@@ -331,11 +329,14 @@ std::optional<HttpReply> Api::rejectionWhileLoading(const HttpRequest &header) {
 
 /// The error for a request that takes `bytes`, for which there is no room.
 static ApiError outOfMemory(const Reservation &reservation, uint64_t bytes) {
-  if (reservation.canHold(bytes))
-    return tooManyLargeRequests();
-  return {.status = 413,
-          .message = "the request or its reply takes " + std::to_string(bytes) +
-                     " bytes, more than the server has for all requests; send less"};
+  return reservation.canHold(bytes) ? tooManyLargeRequests() : tooLargeRequest(bytes);
+}
+
+/// An upper estimate of the memory that a body takes while it is read, without the body itself.
+static uint64_t maxReadingBytes(const std::string &body) {
+  // The prompt formatted by a template and its parts, or what a text becomes: ids and their digits.
+  constexpr uint64_t ofText = 16;
+  return maxParsedBytes(body) + ofText * body.size();
 }
 
 static uint64_t sizeOf(const std::string &reply) { return reply.size(); }
@@ -350,8 +351,7 @@ public:
   UnreadBody(std::shared_ptr<Exchange> exchange, std::shared_ptr<RequestMetrics> metrics)
       : exchange(std::move(exchange)), metrics(std::move(metrics)) {}
 
-  void abort() override { fail(shuttingDown(), Outcome::Shutdown); }
-  void abandon(const ApiError &error) override { fail(error, Outcome::Failed); }
+  void abort(const ApiError &error, Outcome outcome) override { fail(error, outcome); }
   void cancel() {
     if (end())
       count(Outcome::Canceled);
@@ -388,9 +388,11 @@ void Api::add(const std::shared_ptr<InProgress> &request) {
 template <std::invocable<const std::string &, const std::stop_token &> Read, typename Act>
 void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange,
                    std::shared_ptr<RequestMetrics> metrics, Read read, Act act) {
-  auto readAll = [read = std::move(read), reservation = request.reservation](
-                     std::string body, const std::stop_token &stop) {
-    auto result = read(body, stop);
+  using Value = std::invoke_result_t<Read, const std::string &, const std::stop_token &>;
+  auto readAll = [read = std::move(read), reservation = request.reservation,
+                  max = options.maxReadingBytes](std::string body, const std::stop_token &stop) {
+    uint64_t needed = maxReadingBytes(body);
+    Value result = needed <= max ? read(body, stop) : Value(tooLargeRequest(needed));
     std::string().swap(body);
     const auto *value = std::get_if<0>(&result);
     uint64_t bytes = value ? reservedFor(sizeOf(*value)) : 0;
@@ -414,9 +416,7 @@ void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchan
     if (stop.stop_requested())
       return;
     try {
-      auto result = std::make_shared<
-          std::invoke_result_t<Read, const std::string &, const std::stop_token &>>(
-          readAll(std::move(body), stop));
+      auto result = std::make_shared<Value>(readAll(std::move(body), stop));
       exchange->post([unread, result, act = std::move(act)] {
         if (unread->end())
           act(std::move(*result));
@@ -470,7 +470,7 @@ void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exch
     auto answer = std::make_shared<Reservation>(answers);
     if (uint64_t bytes = Completion::answerBytes(wanted, model.manifest); !answer->resize(bytes)) {
       if (!answer->canHold(bytes))
-        return reject(tooLargeAnswer(bytes, answers.max), Outcome::Invalid);
+        return reject(tooLargeAnswer(bytes, answers.max()), Outcome::Invalid);
       return reject({.status = 429,
                      .message = "too many large answers are in progress; try again later, or use "
                                 "\"stream\": true",
@@ -493,17 +493,10 @@ void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exch
   readBody(request, exchange, ofRequest, std::move(read), std::move(act));
 }
 
-void Api::abort() {
+void Api::abort(const ApiError &error, Outcome outcome) {
   for (const std::weak_ptr<InProgress> &each : unfinished)
     if (std::shared_ptr<InProgress> request = each.lock())
-      request->abort();
-}
-
-void Api::abandon(const ApiError &error) {
-  draining = true;
-  for (const std::weak_ptr<InProgress> &each : unfinished)
-    if (std::shared_ptr<InProgress> request = each.lock())
-      request->abandon(error);
+      request->abort(error, outcome);
 }
 
 /// The web page, which may only run and load resources of the server itself.
@@ -554,11 +547,11 @@ void Api::health(HttpRequest &, std::shared_ptr<Exchange> exchange) {
 }
 
 void Api::metricsText(HttpRequest &, std::shared_ptr<Exchange> exchange) {
-  size_t unfinished = engine.unfinished(), running = std::min(unfinished, engine.numSlots());
+  EngineThread::Load load = engine.load();
   exchange->reply(
       {.contentType = routes().at("/metrics").contentType,
-       .body = metrics.text({.running = running,
-                             .waiting = unfinished - running,
+       .body = metrics.text({.running = load.running,
+                             .waiting = load.waiting,
                              .cacheBytes = cacheBytes,
                              .usedCacheBytes = static_cast<uint64_t>(
                                  static_cast<double>(cacheBytes) * engine.cacheUse()),
@@ -638,7 +631,9 @@ std::variant<std::string, ApiError> Api::tokensOf(const std::string &body,
 
 /// Of the reply to /detokenize: a token has a few bytes in a request, but may have hundreds in a
 /// text.
-static constexpr size_t maxTextBytes = size_t(64) << 20;
+static constexpr uint64_t maxTextBytes = uint64_t(64) << 20;
+/// What a byte of a text takes in memory, twice while it grows, and then as JSON: up to 6 bytes.
+static constexpr uint64_t bytesOfTextByte = 16;
 
 void Api::detokenize(HttpRequest &request, std::shared_ptr<Exchange> exchange) {
   replyRead(request, exchange, &Api::textOf);
@@ -662,13 +657,14 @@ std::variant<std::string, ApiError> Api::textOf(const std::string &body,
                     .param = "tokens"};
   Tokenizer::Decoder decoder = model.text->decoderWithSpecialTokens();
   std::string text;
+  uint64_t max = std::min(maxTextBytes, options.maxReadingBytes / bytesOfTextByte);
   for (const Json &token : list) {
     text += decoder.push(token.get<int32_t>());
     if (stop.stop_requested())
       return shuttingDown();
-    if (text.size() > maxTextBytes)
-      return ApiError{.message = "the text of 'tokens' has more than " +
-                                 std::to_string(maxTextBytes) + " bytes; send fewer",
+    if (text.size() > max)
+      return ApiError{.message = "the text of 'tokens' has more than " + std::to_string(max) +
+                                 " bytes; send fewer",
                       .param = "tokens"};
   }
   text += decoder.finish();

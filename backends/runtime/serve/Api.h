@@ -18,6 +18,8 @@ namespace mica::rt::serve {
 
 class Api {
 public:
+  static constexpr uint64_t kMaxAnswerBytes = uint64_t(256) << 20;
+
   struct Options {
     std::vector<std::string> keys;              ///< one of them is required; empty: no key is
                                                 ///< required
@@ -28,9 +30,10 @@ public:
     /// other servers.
     bool checkHosts = false;
     std::vector<std::string> allowedHosts = {}; ///< without ports
-    /// Of answers in progress that are not streamed, see Completion::answerBytes; at most an eighth
-    /// of the available memory.
-    uint64_t maxAnswerBytes = uint64_t(256) << 20;
+    /// Of answers in progress that are not streamed, see Completion::answerBytes.
+    uint64_t maxAnswerBytes = kMaxAnswerBytes;
+    /// Of a large body while it is parsed, tokenized, or converted to text; only one is at a time.
+    uint64_t maxReadingBytes = UINT64_MAX;
   };
 
   /// `engine` and `readers`, the threads that parse large requests, must outlive all requests.
@@ -52,11 +55,8 @@ public:
   void countRejection(unsigned status) { metrics.countRejection(status); }
   /// Rejects requests for completions from now on; /health reports this state.
   void drain() { draining = true; }
-  /// Ends the requests in progress with an error.
-  void abort();
-  /// Sends an error to the requests in progress without waiting for the engine, because the process
-  /// ends.
-  void abandon(const ApiError &error);
+  /// Ends the requests in progress with an error, without waiting for the engine.
+  void abort(const ApiError &error, Outcome outcome);
 
 private:
   using Handler = void (Api::*)(HttpRequest &request, std::shared_ptr<Exchange> exchange);

@@ -36,6 +36,12 @@ ApiError tooManyLargeRequests() {
           .retryAfter = 1};
 }
 
+ApiError tooLargeRequest(uint64_t bytes) {
+  return {.status = 413,
+          .message = "the request or its reply takes " + std::to_string(bytes) +
+                     " bytes of memory, more than the server has for requests; send less"};
+}
+
 /// `text`, without its middle if it has more than `max` bytes.
 static std::string shortened(std::string_view text, size_t max) {
   if (text.size() <= max)

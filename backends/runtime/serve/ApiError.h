@@ -36,6 +36,10 @@ ApiError timedOut();
 /// The error for a request that there is no memory to receive or to keep at the moment.
 ApiError tooManyLargeRequests();
 
+/// The error for a request that, or whose reply, takes `bytes`, for which the server never has
+/// memory.
+ApiError tooLargeRequest(uint64_t bytes);
+
 /// The reply with an error, its Retry-After, and `headers`.
 HttpReply errorReply(const ApiError &error,
                      std::vector<std::pair<std::string, std::string>> headers = {});

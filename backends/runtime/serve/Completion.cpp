@@ -53,7 +53,7 @@ public:
   void started() override { completion.metrics->start(); }
   Status sampled(int32_t token, std::span<const float> logits) override;
   Result<bool> token(int32_t token, std::span<const float> logits) override;
-  bool shouldContinue() override { return !completion.isStopped(); }
+  bool shouldContinue() override { return !completion.isCanceled; }
   void finished(const RequestResult &result) override;
 
   /// Appends the complete choice as JSON to `out`, and frees it.
@@ -304,7 +304,7 @@ Result<bool> Completion::Choice::token(int32_t token, std::span<const float>) {
     bufferLogprobs(/*ended=*/false);
   else if (!opened)
     send(Json::object(), nullptr);
-  return !completion.isStopped() && more;
+  return !completion.isCanceled && more;
 }
 
 void Completion::Choice::finished(const RequestResult &result) {
@@ -315,7 +315,7 @@ void Completion::Choice::finished(const RequestResult &result) {
     reason = finishReason(result.finish, !calls.empty());
     if (!completion.stream)
       bufferLogprobs(/*ended=*/true);
-    else if (result.finish != Finish::Failed && !completion.isStopped())
+    else if (result.finish != Finish::Failed && !completion.isCanceled)
       send(isChat() ? Json::object() : Json{{"content", ""}}, reason);
   } catch (const std::exception &failure) {
     completion.choiceFailed(failure);
@@ -422,9 +422,13 @@ Completion::~Completion() = default;
 
 void Completion::start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout,
                        std::chrono::milliseconds pingInterval, bool logPrompts) {
-  exchange->onDisconnect([self = shared_from_this()] { self->stop(StopReason::Disconnected); });
+  exchange->onDisconnect([self = shared_from_this()] {
+    self->end(Outcome::Canceled);
+    self->cancel();
+  });
   if (timeout.count() > 0)
-    exchange->onTimeout(timeout, [self = shared_from_this()] { self->stop(StopReason::TimedOut); });
+    exchange->onTimeout(
+        timeout, [self = shared_from_this()] { self->abort(timedOut(), Outcome::TimedOut); });
   std::vector<std::shared_ptr<const Tokens>> shared;
   for (Tokens &prompt : prompts)
     shared.push_back(std::make_shared<const Tokens>(std::move(prompt)));
@@ -485,16 +489,11 @@ bool Completion::submit(const std::vector<std::shared_ptr<const Tokens>> &prompt
   return !ids.empty();
 }
 
-void Completion::stop(StopReason reason) {
-  // Only the first reason is used.
-  StopReason none = StopReason::None;
-  if (!stopped.compare_exchange_strong(none, reason))
+void Completion::cancel() {
+  if (isCanceled.exchange(true))
     return;
   for (Scheduler::RequestId id : ids)
     engine.cancel(id);
-  // The answer is complete, but will not be sent.
-  if (reason == StopReason::Disconnected && replyPending.exchange(false))
-    metrics->end(Outcome::Canceled);
 }
 
 Json Completion::envelope(bool chunk) const {
@@ -535,11 +534,12 @@ std::string Completion::takeBody() {
 }
 
 void Completion::reply() {
-  if (!replyPending.exchange(false) || hasEnded())
+  if (hasEnded())
     return;
   try {
-    exchange->reply({.body = takeBody(), .reservation = std::move(memory.answer)});
-    metrics->end(Outcome::Ok);
+    std::string body = takeBody();
+    if (end(Outcome::Ok))
+      exchange->reply({.body = std::move(body), .reservation = std::move(memory.answer)});
   } catch (const std::exception &problem) {
     fail(internalError(problem), Outcome::Failed);
   }
@@ -550,6 +550,8 @@ void Completion::sendEvent(const Json &event) {
   std::string text = "data: " + toJsonText(event) + "\n\n";
   // The lock is held, so that no comment is sent before the header.
   std::lock_guard lock(mutex);
+  if (ended)
+    return;
   if (!std::exchange(answered, true))
     exchange->beginStream("text/event-stream");
   isQuiet = false;
@@ -597,27 +599,13 @@ void Completion::choiceFailed(const std::exception &problem) {
 }
 
 void Completion::finish() {
-  if (hasEnded()) // abandoned
+  if (hasEnded())
     return;
-  switch (stopped) {
-  case StopReason::None:
-    break;
-  case StopReason::Disconnected:
-    metrics->end(Outcome::Canceled);
-    return;
-  case StopReason::TimedOut:
-    return fail(timedOut(), Outcome::TimedOut);
-  case StopReason::ShuttingDown:
-    return fail(shuttingDown(), Outcome::Shutdown);
-  }
   if (failure)
     return fail({.status = 500, .message = failure->message}, Outcome::Failed);
   if (!stream) {
     // An answer may be large: it is composed on the server's thread, not on the engine's.
-    replyPending = true;
     exchange->post([self = shared_from_this()] { self->reply(); });
-    if (stopped == StopReason::Disconnected && replyPending.exchange(false))
-      metrics->end(Outcome::Canceled);
     return;
   }
   if (includeUsage) {
@@ -626,9 +614,8 @@ void Completion::finish() {
     last["usage"] = usage();
     sendEvent(last);
   }
-  metrics->end(Outcome::Ok);
-  std::lock_guard lock(mutex);
-  ended = true;
+  if (!end(Outcome::Ok))
+    return;
   exchange->send("data: [DONE]\n\n");
   exchange->endStream();
 }
@@ -638,20 +625,24 @@ bool Completion::hasEnded() const {
   return ended;
 }
 
-void Completion::fail(const ApiError &error, Outcome outcome) {
-  metrics->end(outcome);
-  HttpReply reply = errorReply(error);
+/// Returns whether it had not ended: only the caller may send something from now on.
+bool Completion::end(Outcome outcome) {
   std::lock_guard lock(mutex);
   if (std::exchange(ended, true))
+    return false;
+  metrics->end(outcome);
+  return true;
+}
+
+void Completion::fail(const ApiError &error, Outcome outcome) {
+  HttpReply reply = errorReply(error);
+  if (!end(outcome))
     return;
-  bool begun = std::exchange(answered, true);
-  if (begun && stream) {
-    exchange->send("data: " + reply.body + "\n\n");
-    exchange->endStream();
-    return;
-  }
-  if (!begun)
-    exchange->reply(std::move(reply));
+  // Nobody else changes it any more.
+  if (!answered)
+    return exchange->reply(std::move(reply));
+  exchange->send("data: " + reply.body + "\n\n");
+  exchange->endStream();
 }
 
 } // namespace mica::rt::serve

@@ -35,25 +35,25 @@ public:
   void start(std::vector<Tokens> prompts, std::chrono::milliseconds timeout,
              std::chrono::milliseconds pingInterval, bool logPrompts);
 
-  void abort() override { stop(StopReason::ShuttingDown); }
-  void abandon(const ApiError &error) override { fail(error, Outcome::Failed); }
+  void abort(const ApiError &error, Outcome outcome) override {
+    fail(error, outcome);
+    cancel();
+  }
 
   /// An estimate of the size of the answer if it has as many tokens as it may have; 0 for a stream,
-  /// which is not buffered. The memory in use is at most three times as much.
+  /// which is not buffered. The memory in use is at most kAnswerFactor times as much.
   static uint64_t answerBytes(const CompletionRequest &request, const Manifest &manifest);
   /// The memory that the prompts and settings of a request take until it has ended.
   static uint64_t requestBytes(const CompletionRequest &request);
 
 private:
   class Choice;
-  enum class StopReason : uint8_t { None, Disconnected, TimedOut, ShuttingDown };
 
-  /// Cancels all choices; the client gets an error unless it has disconnected. Called on the
-  /// server's thread.
-  void stop(StopReason reason);
+  /// Cancels all choices; what the current step generates for them is discarded. Called on the
+  /// server's thread when the request has ended.
+  void cancel();
   bool submit(const std::vector<std::shared_ptr<const Tokens>> &prompts);
   void report(const std::vector<std::shared_ptr<const Tokens>> &prompts) const;
-  bool isStopped() const { return stopped != StopReason::None; }
   Json envelope(bool chunk) const;
   Json usage() const;
   void sendEvent(const Json &event);
@@ -64,6 +64,7 @@ private:
   void reply();
   void finish();
   bool hasEnded() const;
+  bool end(Outcome outcome);
   void fail(const ApiError &error, Outcome outcome);
 
   const Endpoint endpoint;
@@ -84,11 +85,10 @@ private:
 
   std::vector<std::unique_ptr<Choice>> choices; ///< of all prompts, until they are submitted
   std::vector<Scheduler::RequestId> ids;        ///< used only on the server's thread
-  std::atomic<StopReason> stopped = StopReason::None;
-  std::atomic<bool> replyPending = false; ///< the complete answer waits to be sent
-  mutable std::mutex mutex;               ///< protects the following members
+  std::atomic<bool> isCanceled = false;
+  mutable std::mutex mutex; ///< protects the following members
   size_t unended = 0;
-  bool answered = false; ///< a stream has begun, or there is a reply
+  bool answered = false; ///< a stream has begun
   bool ended = false;    ///< nothing may be sent any more, except by those who set it
   bool isQuiet = true;   ///< no event has been sent since the last ping
   std::optional<Error> failure;

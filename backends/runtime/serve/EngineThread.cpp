@@ -16,7 +16,11 @@ public:
   ListenerAdapter(EngineThread &engine, std::shared_ptr<RequestListener> listener)
       : engine(engine), listener(std::move(listener)) {}
 
-  void started() override { listener->started(); }
+  void started() override {
+    hasSlot = true;
+    engine.begin();
+    listener->started();
+  }
   Status sampled(int32_t token, std::span<const float> logits) override {
     try {
       return listener->sampled(token, logits);
@@ -35,7 +39,7 @@ public:
   Status logits(std::span<const float> row) override { return listener->logits(row); }
   void finished(const RequestResult &result) override {
     // First: a client that has its answer must not be told that the queue is still full.
-    engine.finish(this, /*hasRun=*/!result.tokens.empty());
+    engine.finish(this, hasSlot, /*hasRun=*/!result.tokens.empty());
     notify(result);
   }
   /// Called instead of `finished` if the scheduler does not know the request any more.
@@ -57,6 +61,7 @@ private:
 
   EngineThread &engine;
   std::shared_ptr<RequestListener> listener;
+  bool hasSlot = false;
 };
 
 Result<std::unique_ptr<EngineThread>>
@@ -136,9 +141,9 @@ void EngineThread::cancel(Scheduler::RequestId id) {
   wake();
 }
 
-size_t EngineThread::unfinished() const {
+EngineThread::Load EngineThread::load() const {
   std::lock_guard lock(mutex);
-  return requests.size();
+  return {.running = numRunning, .waiting = requests.size() - numRunning};
 }
 
 int64_t EngineThread::secondsToWait() const {
@@ -147,9 +152,15 @@ int64_t EngineThread::secondsToWait() const {
   return waitEstimate.seconds(waiting, WaitEstimate::Clock::now());
 }
 
-/// Called by a request's listener, which must therefore exist until the step is over.
-void EngineThread::finish(const ListenerAdapter *request, bool hasRun) {
+void EngineThread::begin() {
   std::lock_guard lock(mutex);
+  ++numRunning;
+}
+
+/// Called by a request's listener, which must therefore exist until the step is over.
+void EngineThread::finish(const ListenerAdapter *request, bool hasSlot, bool hasRun) {
+  std::lock_guard lock(mutex);
+  numRunning -= hasSlot;
   // Those that were canceled while they waited say nothing about the time that others need.
   if (hasRun)
     waitEstimate.end(WaitEstimate::Clock::now());
@@ -194,6 +205,7 @@ void EngineThread::restart(const Error &error) {
   {
     std::lock_guard lock(mutex);
     failed.swap(requests);
+    numRunning = 0;
     firstId += idsOfScheduler;
     scheduler.reset(); // its caches are needed for the new one
     Result<std::unique_ptr<Scheduler>> created = Scheduler::create(loaded, options);

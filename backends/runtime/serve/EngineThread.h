@@ -34,8 +34,16 @@ public:
   /// May be called from any thread.
   void cancel(Scheduler::RequestId id);
 
-  /// The number of unfinished requests.
-  size_t unfinished() const;
+  /// The number of unfinished requests: with a slot, and waiting for one. May be called from any
+  /// thread.
+  struct Load {
+    size_t running = 0, waiting = 0;
+  };
+  Load load() const;
+  size_t unfinished() const {
+    Load now = load();
+    return now.running + now.waiting;
+  }
   size_t numSlots() const { return static_cast<size_t>(options.slots); }
   /// An estimate of the time until a request that is submitted now has a slot, from 1 to 60
   /// seconds. May be called from any thread.
@@ -72,7 +80,8 @@ private:
   bool recomputeAnswers();
   void restart(const Error &error);
   void wake();
-  void finish(const ListenerAdapter *request, bool hasRun);
+  void begin();
+  void finish(const ListenerAdapter *request, bool hasSlot, bool hasRun);
 
   const Model &loaded;
   const Scheduler::Options options;
@@ -84,6 +93,7 @@ private:
   Scheduler::RequestId firstId = 0;     ///< of the requests of this scheduler
   std::condition_variable changed;
   bool hasWork = false, stopping = false;
+  size_t numRunning = 0; ///< of `requests`: those with a slot
   std::unordered_map<const ListenerAdapter *, std::unique_ptr<ListenerAdapter>> requests;
   std::vector<std::unique_ptr<ListenerAdapter>> ended; ///< in this step
   WaitEstimate waitEstimate;                           ///< protected by the mutex

@@ -325,9 +325,10 @@ void Connection::headerRead(uint64_t bytes) {
 /// rejected. Small ones need none: with the buffer, which has at most the size of a header, they
 /// bound the memory of a connection.
 bool Connection::reserve() {
-  if (reservation->resize(reservedFor(headerBytes) + reservedFor(parser->get().body().size())))
+  uint64_t bytes = reservedFor(headerBytes) + reservedFor(parser->get().body().size());
+  if (reservation->resize(bytes))
     return true;
-  replyError(tooManyLargeRequests());
+  replyError(reservation->canHold(bytes) ? tooManyLargeRequests() : tooLargeRequest(bytes));
   return false;
 }
 

@@ -8,8 +8,10 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <netinet/tcp.h>
 #include <new>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <type_traits>
 #include <unistd.h>
@@ -58,14 +60,28 @@ static void allowConnections(size_t count) {
   (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/// A host that has crashed or lost its network sends no end of its connections: without probes, its
+/// request would be computed to its end. Errors are ignored.
+static void detectVanishedHost(int socket) {
+  constexpr int idleSeconds = 60, intervalSeconds = 15, probes = 4;
+  auto set = [&](int level, int name, int value) {
+    (void)setsockopt(socket, level, name, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_KEEPIDLE, idleSeconds);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, intervalSeconds);
+  set(IPPROTO_TCP, TCP_KEEPCNT, probes);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
 Status HttpServer::State::openTcp() {
   const HttpOptions &options = shared.options;
   std::string place = options.host + ":" + std::to_string(options.port);
   error_code error;
-  asio::ip::address host = asio::ip::make_address(options.host, error);
+  asio::ip::address host =
+      asio::ip::make_address(options.host == "localhost" ? "127.0.0.1" : options.host, error);
   if (error)
     return Error{"--host " + options.host +
-                 " is not an IP address; use one such as 127.0.0.1 or 0.0.0.0"};
+                 " is not an IP address; use one such as 127.0.0.1 or 0.0.0.0, or localhost"};
   asio::ip::tcp::endpoint endpoint(host, options.port);
   tcp.open(endpoint.protocol(), error);
   if (!error)
@@ -77,7 +93,7 @@ Status HttpServer::State::openTcp() {
   if (error)
     return Error{"cannot listen on " + place + ": " + error.message() +
                  "; choose another --port or --host"};
-  std::string name = host.is_v6() ? "[" + options.host + "]" : options.host;
+  std::string name = host.is_v6() ? "[" + host.to_string() + "]" : host.to_string();
   address = "http://" + name + ":" + std::to_string(tcp.local_endpoint().port());
   return {};
 }
@@ -133,6 +149,7 @@ template <typename Acceptor> void HttpServer::State::accept(Acceptor &acceptor) 
     if constexpr (std::is_same_v<Acceptor, asio::ip::tcp::acceptor>) {
       error_code ignored;
       socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+      detectVanishedHost(socket.native_handle());
     }
     serveConnection(HttpSocket(std::move(socket)), shared);
   });
@@ -231,6 +248,12 @@ void HttpServer::stopAccepting() {
   state->local.close(ignored);
   if (state->shared.options.unixSocket)
     unlink(state->shared.options.unixSocket->c_str());
+}
+
+void HttpServer::limitMemory(uint64_t reserved, uint64_t pending) {
+  for (auto [budget, max] :
+       {std::pair(&state->shared.memory, reserved), std::pair(&state->shared.pending, pending)})
+    budget->setMax(std::min(budget->max(), max));
 }
 
 size_t HttpServer::exchanges() const { return state->shared.exchanges; }

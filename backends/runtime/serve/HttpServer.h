@@ -33,6 +33,10 @@ public:
   void run();
   /// Stops accepting connections; open ones are not closed.
   void stopAccepting();
+  /// Lowers the limits of all requests (HttpOptions::maxReservedBytes) and all streams
+  /// (maxTotalPendingBytes), even if not every body then fits. Must be called on the server's
+  /// thread.
+  void limitMemory(uint64_t reserved, uint64_t pending);
   /// The number of exchanges in progress.
   size_t exchanges() const;
   /// Makes run return. Must be called on the server's thread.

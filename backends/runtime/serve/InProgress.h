@@ -3,17 +3,16 @@
 #define MICA_BACKENDS_RUNTIME_SERVE_INPROGRESS_H
 
 #include "backends/runtime/serve/ApiError.h"
+#include "backends/runtime/serve/Metrics.h"
 
 namespace mica::rt::serve {
 
-/// Its functions are called on the server's thread, and have no effect on a request that has ended.
 class InProgress {
 public:
   virtual ~InProgress() = default;
-  /// Ends the request with an error because the server shuts down; may be called repeatedly.
-  virtual void abort() = 0;
-  /// Sends an error without waiting for other threads, because the process ends.
-  virtual void abandon(const ApiError &error) = 0;
+  /// Ends the request with an error, which is sent without waiting for other threads. Called on the
+  /// server's thread; has no effect on a request that has ended.
+  virtual void abort(const ApiError &error, Outcome outcome) = 0;
 };
 
 } // namespace mica::rt::serve

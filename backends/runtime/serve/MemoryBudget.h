@@ -10,14 +10,15 @@ namespace mica::rt::serve {
 /// A maximum number of bytes, and the bytes in use. May be used from any thread.
 class MemoryBudget {
 public:
-  explicit MemoryBudget(uint64_t max) : max(max) {}
+  explicit MemoryBudget(uint64_t max) : limit(max) {}
   uint64_t used() const { return total; }
-
-  const uint64_t max;
+  uint64_t max() const { return limit; }
+  /// What is reserved already may be more.
+  void setMax(uint64_t max) { limit = max; }
 
 private:
   friend class Reservation;
-  std::atomic<uint64_t> total = 0;
+  std::atomic<uint64_t> limit, total = 0;
 };
 
 /// A share of a budget, which is released when it is destroyed. May be used from any thread, but
@@ -33,7 +34,7 @@ public:
   bool resize(uint64_t size) {
     for (uint64_t before = budget.total;;) {
       uint64_t after = before - bytes + size;
-      if (size > bytes && after > budget.max)
+      if (size > bytes && after > budget.limit)
         return false;
       if (!budget.total.compare_exchange_weak(before, after))
         continue;
@@ -43,7 +44,7 @@ public:
   }
   uint64_t size() const { return bytes; }
   /// Whether the budget has room for `size` bytes if nothing else is reserved.
-  bool canHold(uint64_t size) const { return size <= budget.max; }
+  bool canHold(uint64_t size) const { return size <= budget.limit; }
 
 private:
   MemoryBudget &budget;

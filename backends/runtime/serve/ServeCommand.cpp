@@ -2,6 +2,7 @@
 #include "backends/runtime/serve/Api.h"
 #include "backends/runtime/serve/ApiError.h"
 #include "backends/runtime/serve/HttpServer.h"
+#include "backends/runtime/serve/MemoryShares.h"
 #include "backends/runtime/support/AvailableMemory.h"
 #include "backends/runtime/support/Process.h"
 #include "backends/runtime/support/Report.h"
@@ -84,14 +85,25 @@ struct Service {
   std::unique_ptr<Api> api;
   std::unique_ptr<TaskThreads> readers;
   std::unique_ptr<EngineThread> engine;
+  MemoryShares memory{};
 
   /// Requests in progress refer to the server and to the API, which must still exist.
   void stopThreads() {
-    api->abort();
+    api->abort(shuttingDown(), Outcome::Shutdown);
     engine.reset();
     readers.reset();
   }
 };
+
+/// What is left of the memory for requests; caches and buffers are touched later.
+MemoryShares sharesBeside(const Model &model, uint64_t caches, uint64_t checkpoints, int64_t chunk,
+                          int64_t sequences) {
+  // Of calls for prompts, and of those that decode.
+  uint64_t buffers = bytesOfCall(model.manifest(), chunk, sequences) +
+                     bytesOfCall(model.manifest(), sequences, sequences);
+  return memoryShares(availableMemory(""), model.memoryBesidesWeights(),
+                      caches + checkpoints + buffers);
+}
 
 Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
                                               const ServeArguments &arguments,
@@ -138,6 +150,8 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
       checkpointBudget(manifest, arguments.checkpointBytes, service->model->memoryBesidesWeights());
   if (!checkpoints)
     return checkpoints.error();
+  uint64_t caches = cacheBytesPerSequence(manifest, chunk) * static_cast<uint64_t>(*sequences);
+  service->memory = sharesBeside(*service->model, caches, *checkpoints, chunk, *sequences);
   Result<std::unique_ptr<EngineThread>> engine =
       EngineThread::start(*service->model,
                           {.slots = *sequences,
@@ -151,14 +165,16 @@ Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
   service->engine = *std::move(engine);
   service->readers = std::make_unique<TaskThreads>();
   service->api = std::make_unique<Api>(
-      std::move(served), *service->engine, *service->readers,
-      cacheBytesPerSequence(manifest, chunk) * static_cast<uint64_t>(*sequences),
+      std::move(served), *service->engine, *service->readers, caches,
       Api::Options{.keys = std::move(keys),
                    .requestTimeout = std::chrono::seconds(arguments.requestTimeout),
                    .pingInterval = std::chrono::seconds(arguments.ssePingInterval),
                    .logPrompts = arguments.logPrompts,
                    .checkHosts = checkHosts,
-                   .allowedHosts = arguments.allowedHosts});
+                   .allowedHosts = arguments.allowedHosts,
+                   .maxAnswerBytes =
+                       std::min(Api::kMaxAnswerBytes, service->memory.answers / kAnswerFactor),
+                   .maxReadingBytes = service->memory.reading});
   return service;
 }
 
@@ -177,7 +193,8 @@ void failRequests(HttpServer &server, Api &api, const Error &error) {
   auto idle = std::make_shared<std::promise<void>>();
   server.after(std::chrono::milliseconds(0), [&server, &api, error, idle] {
     server.stopAccepting();
-    api.abandon({.status = 500, .message = error.message});
+    api.drain();
+    api.abort({.status = 500, .message = error.message}, Outcome::Failed);
     server.repeat(std::chrono::milliseconds(5), [&server, idle] {
       if (server.exchanges() > 0)
         return true;
@@ -188,23 +205,31 @@ void failRequests(HttpServer &server, Api &api, const Error &error) {
   idle->get_future().wait_for(patience);
 }
 
-/// Stops the server when no exchange is in progress. At the deadline, remaining completions end
-/// with an error, without the engine if it `mayHang`.
-void stopWhenIdle(HttpServer &server, Api &api, bool mayHang,
+/// Stops the server when no exchange is in progress. At the deadline, remaining requests end with
+/// an error, and soon after it the process, even if the engine is in the middle of a long step.
+void stopWhenIdle(HttpServer &server, Service &service,
                   std::chrono::steady_clock::time_point deadline) {
-  // The errors have at least 5 s to be sent, and more on a busy machine, which calls this later.
-  constexpr int maxAborts = 250;
+  // The errors have at least 5 s to be sent, and more on a busy machine, which calls this later;
+  // then the step has a second.
+  constexpr int maxCalls = 250, maxIdleCalls = 50;
   constexpr std::chrono::milliseconds interval{20};
-  server.repeat(interval, [&server, &api, mayHang, deadline, aborts = 0]() mutable {
-    if (server.exchanges() == 0 || aborts > maxAborts) {
+  server.repeat(interval, [&server, &service, deadline, calls = 0]() mutable {
+    bool isIdle = server.exchanges() == 0;
+    // Of several ranks, one may have ended, for which the engine waits; mpirun ends the others.
+    bool isLeader = service.model->isLeader();
+    if (isIdle && (isLeader || service.engine->unfinished() == 0)) {
       server.stop();
       return false;
     }
-    if (std::chrono::steady_clock::now() >= deadline) {
-      ++aborts;
-      mayHang ? api.abandon(shuttingDown()) : api.abort();
-    }
-    return true;
+    if (std::chrono::steady_clock::now() < deadline)
+      return true;
+    service.api->abort(shuttingDown(), Outcome::Shutdown);
+    if (++calls <= (isIdle ? maxIdleCalls : maxCalls))
+      return true;
+    if (!isLeader)
+      endNow(server);
+    server.stop();
+    return false;
   });
 }
 } // namespace
@@ -248,15 +273,13 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
     // Neither loading a model nor a step of the engine can be interrupted.
     if (count > 1 || !service)
       endNow(server);
-    // If there are several ranks, mpirun, which sends the signal, ends them shortly after it: one
-    // of them may have ended, for which the engine waits.
-    bool isLeader = service->model->isLeader();
-    int64_t seconds = isLeader ? 0 : arguments.drainSeconds;
+    // If there are several ranks, mpirun, which sends the signal, ends them shortly after it.
+    int64_t seconds = service->model->isLeader() ? 0 : arguments.drainSeconds;
     reportNote("shutting down: requests in progress have " + std::to_string(seconds) +
                " s to finish");
     service->api->drain();
     server.stopAccepting();
-    stopWhenIdle(server, *service->api, isLeader,
+    stopWhenIdle(server, *service,
                  std::chrono::steady_clock::now() + std::chrono::seconds(seconds));
   });
   std::thread loader([&, keys = *std::move(keys)]() mutable {
@@ -269,6 +292,7 @@ Status serveCommand(const ModelLoader &load, const ServeArguments &arguments) {
       }
       service = *std::move(*started);
       throwOutOfMemory();
+      server.limitMemory(service->memory.requests, service->memory.streams);
       if (Communicator *ranks = service->model->runtime().communicator())
         ranks->onFailure([&server, api = service->api.get()](const Error &error) {
           failRequests(server, *api, error);

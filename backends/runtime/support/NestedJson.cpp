@@ -146,4 +146,28 @@ Json parseNested(std::string_view text, std::string &problem, const std::stop_to
   return Json(Json::value_t::discarded);
 }
 
+uint64_t maxParsedBytes(std::string_view text) {
+  uint64_t values = 1, parts = 0;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (inString && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      inString = !inString;
+      parts += inString;
+    } else if (!inString) {
+      parts += c == '[' || c == '{';
+      values += c == '[' || c == '{' || c == ',' || c == ':';
+    }
+  }
+  // A value is in the builder's list, which is copied when it grows, or becomes a container; malloc
+  // keeps what was freed. A key, string or container has an object of its own, and an entry in
+  // several lists if it is a key. A text is in two buffers of the parser that grow, and in the
+  // value.
+  constexpr uint64_t bytesOfText = 4, bytesOfValue = 3 * sizeof(Json), bytesOfPart = 128;
+  return bytesOfText * text.size() + bytesOfValue * values +
+         bytesOfPart * std::min<uint64_t>(parts, kMaxParts);
+}
+
 } // namespace mica::rt

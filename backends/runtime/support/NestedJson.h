@@ -25,6 +25,9 @@ inline constexpr size_t kMaxParts = size_t(1) << 20;
 nlohmann::ordered_json parseNested(std::string_view text, std::string &problem,
                                    const std::stop_token &stop = {});
 
+/// An upper estimate of the memory that parseNested takes for `text`, with its result.
+uint64_t maxParsedBytes(std::string_view text);
+
 /// A value as a whole number from 0 to 2^64 - 1, if it is one.
 template <typename Json> std::optional<uint64_t> unsignedNumber(const Json &value) {
   return value.is_number_unsigned() ? std::optional(value.template get<uint64_t>()) : std::nullopt;

@@ -34,10 +34,12 @@ struct FakeExchange : Exchange {
     if (leaves)
       disconnected = std::move(callback);
   }
-  void onTimeout(std::chrono::milliseconds, std::function<void()>) override {}
+  void onTimeout(std::chrono::milliseconds, std::function<void()> callback) override {
+    timedOut = std::move(callback);
+  }
   void every(std::chrono::milliseconds, std::function<void()>) override {}
 
-  std::function<void()> onPost, disconnected;
+  std::function<void()> onPost, disconnected, timedOut;
   std::function<void(HttpReply &)> onReply;
   bool leaves = false; ///< the test calls `disconnected`
   std::promise<HttpReply> end;
@@ -107,6 +109,9 @@ protected:
     EXPECT_EQ(counts, expected);
   }
 
+  /// Of a request.
+  const std::string body =
+      R"({"prompt": [1, 5], "max_tokens": 4, "temperature": 0, "ignore_eos": true})";
   MemoryBudget memory{1 << 20};
   std::unique_ptr<EngineThread> engine;
   std::unique_ptr<TaskThreads> readers;
@@ -115,8 +120,6 @@ protected:
 
 /// An answer counts as large until it has been sent, not until its request has left the engine.
 TEST_F(ApiTest, AnAnswerThatHasBeenSentIsNotKept) {
-  const std::string body =
-      R"({"prompt": [1, 5], "max_tokens": 4, "temperature": 0, "ignore_eos": true})";
   // A token has 16 bytes.
   Api::Options options;
   options.maxAnswerBytes = 100;
@@ -138,26 +141,61 @@ TEST_F(ApiTest, AnAnswerThatHasBeenSentIsNotKept) {
 
 /// A request that gets an error because the process ends has one reply and one outcome, although
 /// the engine completes its answer.
-TEST_F(ApiTest, AbandonedRequests) {
+TEST_F(ApiTest, AbortedRequests) {
   openFake({});
-  const std::string body =
-      R"({"prompt": [1, 5], "max_tokens": 4, "temperature": 0, "ignore_eos": true})";
   auto exchange = std::make_shared<FakeExchange>();
   int replies = 0;
   exchange->onReply = [&](HttpReply &) { ++replies; };
-  std::promise<void> abandoned;
-  exchange->onPost = [&] { abandoned.get_future().wait(); };
+  std::promise<void> aborted;
+  exchange->onPost = [&] { aborted.get_future().wait(); };
   post("/v1/completions", body, exchange);
-  api->abandon({.status = 500, .message = "a rank has failed"});
+  api->abort({.status = 500, .message = "a rank has failed"}, Outcome::Failed);
   HttpReply reply = replyOf(*exchange);
   EXPECT_EQ(reply.status, 500u);
   EXPECT_THAT(reply.body, HasSubstr("a rank has failed"));
   expectOutcomes({{"failed", 1}});
-  abandoned.set_value();
+  aborted.set_value();
   while (exchange.use_count() > 1)
     std::this_thread::yield();
   EXPECT_EQ(replies, 1);
   expectOutcomes({{"failed", 1}});
+}
+
+/// At a deadline, requests end at once, although the engine is in the middle of a step.
+TEST_F(ApiTest, ErrorsDoNotWaitForTheEngine) {
+  Api::Options options;
+  options.requestTimeout = std::chrono::hours(1);
+  openFake(options);
+  auto complete = std::make_shared<FakeExchange>(), late = std::make_shared<FakeExchange>(),
+       left = std::make_shared<FakeExchange>(), aborted = std::make_shared<FakeExchange>();
+  std::promise<void> reached, resume;
+  complete->onPost = [&] {
+    reached.set_value();
+    resume.get_future().wait();
+  };
+  post("/v1/completions", body, complete);
+  reached.get_future().wait();
+  left->leaves = true;
+  for (const auto &exchange : {late, left, aborted})
+    post("/v1/completions", body, exchange);
+  late->timedOut();
+  EXPECT_EQ(replyOf(*late).status, 504u);
+  left->disconnected();
+  expectOutcomes({{"timeout", 1}, {"canceled", 1}});
+  api->abort(shuttingDown(), Outcome::Shutdown);
+  // The answer of the first one was complete, but has not been sent.
+  for (const auto &exchange : {complete, aborted})
+    EXPECT_EQ(replyOf(*exchange).status, 503u);
+  late->timedOut();
+  const std::map<std::string, int> all = {{"timeout", 1}, {"canceled", 1}, {"shutdown", 2}};
+  expectOutcomes(all);
+  resume.set_value();
+  for (const auto *exchange : {&complete, &late, &left, &aborted}) {
+    (*exchange)->disconnected = (*exchange)->timedOut = nullptr; // which own the request
+    while (exchange->use_count() > 1)
+      std::this_thread::yield();
+  }
+  expectOutcomes(all);
 }
 
 /// Bodies that wait to be parsed, or are being parsed, get an error at once, and are not parsed.
@@ -166,7 +204,7 @@ TEST_F(ApiTest, UnreadBodies) {
   const std::string body = R"({"prompt": [1, 5], "max_tokens": 1})" + std::string(100000, ' ');
   std::promise<void> resume;
   readers->add(1, [ready = resume.get_future().share()] { ready.wait(); });
-  auto aborted = std::make_shared<FakeExchange>(), abandoned = std::make_shared<FakeExchange>(),
+  auto aborted = std::make_shared<FakeExchange>(), failed = std::make_shared<FakeExchange>(),
        left = std::make_shared<FakeExchange>(), late = std::make_shared<FakeExchange>(),
        other = std::make_shared<FakeExchange>();
   left->leaves = true;
@@ -175,14 +213,15 @@ TEST_F(ApiTest, UnreadBodies) {
   post("/tokenize", body, other);
   post("/v1/completions", body, aborted);
   for (int i = 0; i < 2; ++i)
-    api->abort();
+    api->abort(shuttingDown(), Outcome::Shutdown);
   HttpReply reply = replyOf(*aborted);
   EXPECT_EQ(reply.status, 503u);
   EXPECT_THAT(reply.body, HasSubstr("the server is shutting down"));
   EXPECT_EQ(replyOf(*other).status, 503u);
-  post("/v1/completions", body, abandoned);
-  api->abandon({.status = 500, .message = "a rank has failed"});
-  EXPECT_EQ(replyOf(*abandoned).status, 500u);
+  post("/v1/completions", body, failed);
+  api->drain();
+  api->abort({.status = 500, .message = "a rank has failed"}, Outcome::Failed);
+  EXPECT_EQ(replyOf(*failed).status, 500u);
   resume.set_value();
   // It is parsed after the others.
   post("/v1/completions", body, late);
@@ -234,7 +273,7 @@ TEST_F(ApiTest, RepliesAreReserved) {
   EXPECT_EQ(replyTo("/tokenize", R"({"content": ""})", false).body, R"({"tokens":[]})");
 
   Reservation other(memory);
-  others = memory.max - 30000;
+  others = memory.max() - 30000;
   while (!other.resize(others))
     std::this_thread::yield();
   HttpReply busy = replyTo("/tokenize", Json{{"content", text}}.dump(), false);

@@ -126,6 +126,25 @@ TEST_F(EngineThreadTest, AClientThatHasItsAnswerCanSubmitAgain) {
   EXPECT_EQ(resultOf(*second).tokens, fakeContinuation({1, 5}, 4));
 }
 
+/// A request that arrives during a step waits until the next one, although a slot is free.
+TEST_F(EngineThreadTest, RequestsRunOnceTheyHaveASlot) {
+  auto first = std::make_shared<Client>(), second = std::make_shared<Client>();
+  using Load = std::pair<size_t, size_t>;
+  auto load = [&] { return Load(engine->load().running, engine->load().waiting); };
+  std::vector<Load> loads;
+  first->onToken = [&] {
+    if (first->tokens.size() == 1)
+      submit({second});
+    loads.push_back(load());
+  };
+  submit({first});
+  EXPECT_EQ(resultOf(*first).finish, Finish::Length);
+  EXPECT_EQ(resultOf(*second).finish, Finish::Length);
+  EXPECT_EQ(load(), Load(0, 0));
+  EXPECT_EQ(loads.front(), Load(1, 1));
+  EXPECT_EQ(loads.back(), Load(2, 0));
+}
+
 TEST_F(EngineThreadTest, RequestsShareTheirPrompt) {
   auto first = std::make_shared<Client>(), second = std::make_shared<Client>();
   long uses = 0;

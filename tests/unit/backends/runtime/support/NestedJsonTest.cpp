@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <ctime>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <limits>
+#include <malloc.h>
 
 using namespace mica::rt;
 using Json = nlohmann::ordered_json;
@@ -93,6 +95,46 @@ TEST(NestedJson, Limits) {
   for (const char *more : {"{},{}", "{\"a\":1}", "{},[]", "{},\"\""})
     EXPECT_EQ(problemOf("[" + objects + more + "]"),
               "has more than 1048576 strings and objects; shorten it");
+}
+
+/// A value of /proc/self/status in bytes.
+static uint64_t statusValue(const std::string &name) {
+  std::ifstream file("/proc/self/status");
+  uint64_t kilobytes = 0;
+  for (std::string word; file >> word;)
+    if (word == name + ":" && file >> kilobytes)
+      break;
+  return kilobytes << 10;
+}
+
+/// The resident memory that parsing takes at most.
+static uint64_t peakOf(const std::string &text) {
+  malloc_trim(0);
+  std::ofstream("/proc/self/clear_refs") << "5"; // resets the maximum
+  uint64_t before = statusValue("VmRSS");
+  std::string problem;
+  Json value = parseNested(text, problem);
+  EXPECT_FALSE(value.is_discarded()) << problem;
+  return statusValue("VmHWM") - before;
+}
+
+TEST(NestedJson, MemoryIsEstimated) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take memory of their own";
+#endif
+  // What malloc has left of others' memory, and pages.
+  constexpr uint64_t tolerance = 2 << 20;
+  constexpr size_t n = 1000000;
+  for (const std::string &text :
+       {"[" + repeated("5,", 3 * n) + "5]", "[" + repeated("{},", n) + "0]",
+        "[" + repeated("[],", n) + "0]", "[" + repeated("[5],", n) + "0]",
+        "[" + repeated("\"\",", n) + "0]", "[" + repeated("\"a text that is longer\",", n) + "0]",
+        "[" + repeated("{\"\":5},", n / 2) + "0]", keys(n),
+        "[\"" + repeated(R"(a\"\u00e4,)", 2 * n) + "\"]"}) {
+    uint64_t peak = peakOf(text), estimate = maxParsedBytes(text);
+    EXPECT_LE(peak, estimate + tolerance) << text.substr(0, 20);
+    EXPECT_LE(estimate, 5 * peak + tolerance) << text.substr(0, 20);
+  }
 }
 
 TEST(NestedJson, Stops) {
