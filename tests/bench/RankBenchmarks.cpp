@@ -52,7 +52,7 @@ int main(int argc, char **argv) {
   }
   ranks = started->get();
   if (Result<RankThreads> threads = threadsOfRank(*ranks, 1))
-    ranks->setCrowded(threads->areCrowded);
+    ranks->setOversubscribed(threads->areOversubscribed);
   Exchanges exchanges{ranks->rank(), ranks->size(), gather, reduce};
   int status = measureExchanges(&exchanges, argc, argv);
   (*started)->finish(EXIT_SUCCESS);

@@ -133,9 +133,9 @@ bool Pool::inParallelRegion() { return inBody; }
 
 Pool::Pool(unsigned threads) : pending(std::make_unique<Pending>()) {
   // With more threads than processors, a spinning thread would delay the thread that it waits for.
-  bool crowded = threads > processorsAllowed();
-  forkSpin = crowded ? std::chrono::microseconds(0) : spinTime;
-  joinSpin = crowded ? std::chrono::microseconds(0) : joinSpinTime;
+  bool oversubscribed = threads > processorsAllowed();
+  forkSpin = oversubscribed ? std::chrono::microseconds(0) : spinTime;
+  joinSpin = oversubscribed ? std::chrono::microseconds(0) : joinSpinTime;
   // Threads that have been started must be joined if an exception is thrown.
   try {
     ranges = std::make_unique<TaskRange[]>(threads);

@@ -28,7 +28,7 @@ public:
   virtual Status broadcast(void *data, uint64_t bytes) = 0;
   /// Whether the ranks have more threads than processors. One that waits for others then leaves its
   /// processor at once: they may need it.
-  virtual void setCrowded(bool) {}
+  virtual void setOversubscribed(bool) {}
   /// Whether this rank computes, or loads what it needs for that: see Computation. One that is
   /// asleep meanwhile, except in the functions above, hangs.
   virtual void setComputing(bool) {}

@@ -70,7 +70,7 @@ Status printCompletion(const char *command, const std::string &shell) {
 /// OpenMPI's mpirun binds each of two ranks to one core by default. `areChosen`: the user has
 /// chosen the number of threads.
 void noteBinding(const RankThreads &ranks, bool areChosen) {
-  if (ranks.usable < ranks.available && (ranks.areCrowded || !areChosen))
+  if (ranks.usable < ranks.available && (ranks.areOversubscribed || !areChosen))
     reportNote("mpirun has bound the ranks of this host to " + std::to_string(ranks.usable) +
                " of " + std::to_string(ranks.available) +
                " processors; with --bind-to none, they share all of them");
@@ -86,7 +86,7 @@ Status runModel(const Device &device, program::ProgramFile file, const Arguments
     if (!ofRank)
       return ofRank.error();
     threads = ofRank->count;
-    ranks->setCrowded(ofRank->areCrowded);
+    ranks->setOversubscribed(ofRank->areOversubscribed);
     if (ranks->rank() == 0)
       noteBinding(*ofRank, arguments.threads.has_value());
   }

@@ -241,10 +241,10 @@ Status MpiRanks::broadcast(void *data, uint64_t bytes) {
       [&] { return shared ? shared->broadcast(data, bytes) : check(mpi.broadcast(data, bytes)); });
 }
 
-void MpiRanks::setCrowded(bool is) {
+void MpiRanks::setOversubscribed(bool is) {
   if (shared)
-    shared->setCrowded(is);
-  mpi.setCrowded(is);
+    shared->setOversubscribed(is);
+  mpi.setOversubscribed(is);
 }
 
 void MpiRanks::setComputing(bool is) { monitor->setComputing(is); }

@@ -10,7 +10,8 @@ namespace mica::rt {
 
 struct RankThreads {
   unsigned count;
-  bool areCrowded; ///< with those of the ranks that may use the same processors, more than these
+  bool areOversubscribed; ///< with those of the ranks that may use the same processors, more than
+                          ///< these
   /// The processors that the ranks of this host may use together, and those that mpirun could have
   /// given them; more than the former if it has bound ranks to processors.
   size_t usable, available;

@@ -98,7 +98,7 @@ Status SharedMemoryRanks::waitFor(int64_t rank, uint64_t wanted) const {
       __builtin_ia32_pause();
     }
     auto waited = Clock::now() - start;
-    if (waited < spinTime && !crowded)
+    if (waited < spinTime && !oversubscribed)
       continue;
     if (waited < awakeTime) {
       sched_yield();

@@ -11,8 +11,8 @@
 namespace mica::rt {
 
 /// An exchange is two copies and a few words that ranks wait for. A rank that waits spins for a
-/// short while, unless the processors are crowded, then leaves the processor to other threads, then
-/// sleeps.
+/// short while, unless the processors are oversubscribed, then leaves the processor to other
+/// threads, then sleeps.
 class SharedMemoryRanks final : public Communicator {
 public:
   /// The number of bytes that `size` ranks share.
@@ -26,7 +26,7 @@ public:
   int64_t size() const override { return count; }
   Status allGather(const void *part, uint64_t bytes, void *all) override;
   Status broadcast(void *data, uint64_t bytes) override;
-  void setCrowded(bool is) override { crowded = is; }
+  void setOversubscribed(bool is) override { oversubscribed = is; }
   [[noreturn]] void fail(const Error &error) override;
   /// Whether the process of a rank has ended.
   bool hasEnded(int64_t rank) const;
@@ -50,7 +50,7 @@ private:
 
   Shared *shared;
   int64_t self, count;
-  bool crowded = false;
+  bool oversubscribed = false;
   uint64_t exchange = 0; ///< the number of the current one
 };
 

@@ -10,12 +10,13 @@ namespace mica::rt {
 namespace {
 
 /// Checks the threads of each of `size` ranks that may use the same processors.
-void check(unsigned size, std::optional<unsigned> wanted, unsigned count, bool areCrowded) {
+void check(unsigned size, std::optional<unsigned> wanted, unsigned count, bool areOversubscribed) {
   runRanks(size, [&](SharedMemoryRanks &ranks) {
     Result<RankThreads> found = threadsOfRank(ranks, wanted);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->count, count) << size << " ranks";
-    EXPECT_EQ(found->areCrowded, areCrowded) << size << " ranks of " << count << " threads";
+    EXPECT_EQ(found->areOversubscribed, areOversubscribed)
+        << size << " ranks of " << count << " threads";
   });
 }
 
@@ -26,7 +27,7 @@ TEST(RankThreadsTest, ranksShareProcessors) {
   check(processors + 1, std::nullopt, 1, true);
 }
 
-TEST(RankThreadsTest, moreThreadsThanProcessorsAreCrowded) {
+TEST(RankThreadsTest, moreThreadsThanProcessorsOversubscribe) {
   unsigned processors = processorsAllowed();
   check(1, processors, processors, false);
   check(1, processors + 1, processors + 1, true);
@@ -63,7 +64,7 @@ TEST(RankThreadsTest, processorsThatMpirunDoesNotUse) {
       ASSERT_TRUE(found);
       EXPECT_EQ(found->usable, other + 1);
       EXPECT_EQ(found->available, processors.size());
-      EXPECT_EQ(found->areCrowded, other == 0);
+      EXPECT_EQ(found->areOversubscribed, other == 0);
     });
   runRanks(2, [&](SharedMemoryRanks &ranks) {
     Result<RankThreads> found = threadsOfRank(ranks, std::nullopt);
@@ -80,7 +81,7 @@ TEST(RankThreadsTest, ranksWantDifferentNumbers) {
         threadsOfRank(ranks, isFirst ? std::optional(processors) : std::nullopt);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->count, isFirst ? processors : std::max(1u, defaultThreads() / 2));
-    EXPECT_TRUE(found->areCrowded);
+    EXPECT_TRUE(found->areOversubscribed);
   });
 }
 
