@@ -81,13 +81,13 @@ std::string CompileSummary::toText() const {
             (ranks > 1 ? "machines" : "a machine") + " with a " + foreignTarget;
   else if (ranks == 1 || !plugins.empty())
     // OpenMPI binds each of two ranks to one core by default.
-    text += "; try " +
-            (ranks > 1 ? "mpirun -n " + std::to_string(ranks) + " --bind-to none "
-                       : std::string()) +
-            shellCommand(output) +
-            (hasChat        ? " chat"
-             : hasTokenizer ? " 'Once upon a time'"
-                            : " --tokens 1,2,3");
+    text +=
+        "; try " +
+        (ranks > 1 ? "mpirun -n " + std::to_string(ranks) + " --bind-to none " : std::string()) +
+        shellCommand(output) +
+        (hasChat        ? " chat"
+         : hasTokenizer ? " 'Once upon a time'"
+                        : " --tokens 1,2,3");
   return rt::printable(text);
 }
 
