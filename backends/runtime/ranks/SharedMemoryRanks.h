@@ -25,6 +25,8 @@ public:
   int64_t rank() const override { return self; }
   int64_t size() const override { return count; }
   Status allGather(const void *part, uint64_t bytes, void *all) override;
+  Status allGatherInPieces(const void *part, uint64_t bytes,
+                           const std::function<void(const Received &)> &take) override;
   Status broadcast(void *data, uint64_t bytes) override;
   void setOversubscribed(bool is) override { oversubscribed = is; }
   [[noreturn]] void fail(const Error &error) override;
@@ -47,6 +49,7 @@ private:
   Status waitFor(int64_t rank, uint64_t exchange) const;
   Status requireSame(int64_t rank, Kind kind, uint64_t bytes) const;
   void arrive(Kind kind, uint64_t bytes);
+  template <typename Take> Status gather(const void *part, uint64_t bytes, const Take &take);
 
   Shared *shared;
   int64_t self, count;
