@@ -186,7 +186,7 @@ def of_other_version():
         shutil.copy(harness.mica, folder / "bin")
         shutil.copytree(installed / "lib/mica", folder / "lib/mica")
         with open(folder / "lib/mica/mica-launcher", "ab") as launcher:
-            launcher.write(bytes(16))
+            launcher.write(b"another version")
         harness.execute([folder / "bin/mica", "compile", BUNDLED / "minimind-dense", "--shard", "tensor=2", "-o", folder / "program"])
         return str(folder / "program")
 
@@ -203,7 +203,6 @@ def of_other_version():
 @for_each(IMPLEMENTATIONS, "other_program")
 @for_each(IMPLEMENTATIONS, "own_error")
 @for_each(IMPLEMENTATIONS, "one_process")
-@for_each(IMPLEMENTATIONS, "script")
 @for_each(IMPLEMENTATIONS, "four")
 @for_each(IMPLEMENTATIONS, "no_plugin")
 @for_each(IMPLEMENTATIONS, "old_plugin")
@@ -326,15 +325,18 @@ class Mpi(Case):
             self.assertEqual(done.stdout.count(expected), count)
             self.assertEqual(done.stderr.count(note), int(count == 2))
 
-    def script(self, name):
-        """A server without --shard that a script of a job has started goes on when the script has ended."""
+    def test_server_of_a_script(self):
+        """A server without --shard that a script of a job has started continues when the script has ended. OpenMPI's mpirun does not wait for
+        the server, as MPICH's does."""
         one, _ = programs()
         folder = harness.folder("script")
-        output, mark = os.path.join(folder, "output"), f"MICA_TEST_RANKS={os.getpid()} script {name}"
+        output, mark = os.path.join(folder, "output"), f"MICA_TEST_RANKS={os.getpid()} script"
         script = f"setsid \"$0\" serve --unix-socket {os.path.join(folder, 's')} > {output} 2>&1 < /dev/null & sleep 0.2"
-        harness.execute([mpirun(name), "-n", "1", "sh", "-c", script, one], env={**ENV, **dict([mark.split("=")])})
+        harness.execute([mpirun("openmpi"), "-n", "1", "sh", "-c", script, one], env={**ENV, **dict([mark.split("=")])})
         try:
             harness.until(lambda: b"serving" in pathlib.Path(output).read_bytes(), "the server does not run", 60)
+            time.sleep(1)
+            self.assertTrue(processes_of(one, mark), "it has ended with the script")
         finally:
             for process in processes_of(one, mark):
                 os.kill(process, signal.SIGKILL)
