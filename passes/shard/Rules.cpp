@@ -18,22 +18,24 @@ using namespace mica;
 static RankedTensorType tensorOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// All of the operands, all of the results.
-static LogicalResult keepWhole(Operation *op, Sharder &sharder) { return sharder.needAllWhole(op); }
+static LogicalResult replicate(Operation *op, Sharder &sharder) {
+  return sharder.requireAllReplicated(op);
+}
 
 /// A part of the results of the same part of the operands. What all ranks have, as the residual
 /// stream at the beginning of a layer, is partitioned like the others.
 static LogicalResult partitionElementwise(Operation *op, Sharder &sharder) {
   Partition partition;
   for (Value x : op->getOperands())
-    if (partition.isWhole())
+    if (partition.isReplicated())
       partition = sharder.partitionOf(x);
   bool isColumns = partition == Partition{sharder.ranks, tensorOf(op->getResult(0)).getRank() - 1};
   for (OpOperand &operand : op->getOpOperands()) {
     if (sharder.partitionOf(operand.get()) == partition)
       continue;
-    if (!isColumns || !sharder.partitionOf(operand.get()).isWhole())
-      return sharder.needAllWhole(op);
-    sharder.takeColumns(operand);
+    if (!isColumns || !sharder.partitionOf(operand.get()).isReplicated())
+      return sharder.requireAllReplicated(op);
+    sharder.sliceColumns(operand);
   }
   sharder.setPartition(op->getResult(0), partition);
   return success();
@@ -44,7 +46,7 @@ static LogicalResult partitionElementwise(Operation *op, Sharder &sharder) {
 static LogicalResult partitionCast(CastOp op, Sharder &sharder) {
   bool isAlongGroups = sharder.partitionOf(op.getX()).axis == tensorOf(op.getX()).getRank() - 1;
   return isAlongGroups && isQuantized(op.getType().getElementType())
-             ? keepWhole(op, sharder)
+             ? replicate(op, sharder)
              : partitionElementwise(op, sharder);
 }
 
@@ -58,7 +60,7 @@ template <typename Op> static LogicalResult partitionAlike(Op op, Sharder &shard
 static LogicalResult partitionSigmoidGate(SigmoidGateOp op, Sharder &sharder) {
   if (tensorOf(op.getGate()).getDimSize(1) == tensorOf(op.getX()).getDimSize(1))
     return partitionElementwise(op, sharder);
-  if (failed(sharder.needWhole(op.getGateMutable())))
+  if (failed(sharder.requireReplicated(op.getGateMutable())))
     return failure();
   return partitionAlike(op, sharder);
 }
@@ -93,8 +95,8 @@ static LogicalResult partitionProduct(Operation *op, OpOperand &x, Value weight,
   Partition partition =
       sharder.isComposed(weight) ? Partition() : partitionOfColumns(result, sharder);
   Partition ofRows{partition.parts, 0};
-  if (failed(sharder.needWhole(x)) || failed(sharder.needPart(weight, ofRows, op)) ||
-      failed(sharder.needPart(bias, ofRows, op)))
+  if (failed(sharder.requireReplicated(x)) || failed(sharder.requirePart(weight, ofRows, op)) ||
+      failed(sharder.requirePart(bias, ofRows, op)))
     return failure();
   sharder.setPartition(result, partition);
   return success();
@@ -114,7 +116,7 @@ static LogicalResult partitionLmHead(LmHeadOp op, Sharder &sharder) {
 
 // embedding(tokens, table) => sharded_embedding(tokens, part of the table)
 static LogicalResult partitionEmbedding(EmbeddingOp op, Sharder &sharder) {
-  if (failed(sharder.needPart(op.getTable(), {sharder.ranks, 0}, op)))
+  if (failed(sharder.requirePart(op.getTable(), {sharder.ranks, 0}, op)))
     return failure();
   OpBuilder builder(op);
   auto next =
@@ -139,10 +141,10 @@ static LogicalResult partitionSplitHeads(SplitHeadsOp op, Sharder &sharder) {
   FailureOr<int64_t> parts = requirePartsOfHeads(op, op.getType().getDimSize(1), sharder);
   if (failed(parts))
     return failure();
-  if (*parts == sharder.ranks && sharder.partitionOf(op.getX()).isWhole())
-    sharder.takeColumns(op.getXMutable());
+  if (*parts == sharder.ranks && sharder.partitionOf(op.getX()).isReplicated())
+    sharder.sliceColumns(op.getXMutable());
   if (*parts == 1 || !(sharder.partitionOf(op.getX()) == Partition{*parts, 1}))
-    return sharder.needWhole(op.getXMutable());
+    return sharder.requireReplicated(op.getXMutable());
   sharder.setPartition(op.getResult(), {*parts, 1});
   return success();
 }
@@ -151,30 +153,31 @@ static LogicalResult partitionSplitHeads(SplitHeadsOp op, Sharder &sharder) {
 static LogicalResult partitionWithVector(Operation *op, Sharder &sharder) {
   Value x = op->getOperand(0), vector = op->getOperand(1);
   Partition partition = sharder.partitionOf(x);
-  if (failed(sharder.needPart(vector, {partition.parts, 0}, op)))
+  if (failed(sharder.requirePart(vector, {partition.parts, 0}, op)))
     return failure();
   sharder.setPartition(op->getResult(0), partition);
   return success();
 }
 
 /// Columns of `operand` that are heads: as a rank has the heads of `partition`.
-static LogicalResult needColumnsOfHeads(OpOperand &operand, Partition partition, Sharder &sharder) {
+static LogicalResult requireColumnsOfHeads(OpOperand &operand, Partition partition,
+                                           Sharder &sharder) {
   Partition own = sharder.partitionOf(operand.get());
   if (own == partition)
     return success();
-  if (partition.isWhole())
-    return sharder.needWhole(operand);
-  if (!own.isWhole() || partition.parts != sharder.ranks)
+  if (partition.isReplicated())
+    return sharder.requireReplicated(operand);
+  if (!own.isReplicated() || partition.parts != sharder.ranks)
     return sharder.refuse(operand.getOwner(), "its operands have different heads on a rank");
-  sharder.takeColumns(operand);
+  sharder.sliceColumns(operand);
   return success();
 }
 
 /// Factors of a rank's heads.
 static LogicalResult partitionScaleHeads(ScaleHeadsOp op, Sharder &sharder) {
   Partition partition = sharder.partitionOf(op.getX());
-  if (failed(op.hasWeight() ? sharder.needPart(op.getFactors(), {partition.parts, 0}, op)
-                            : needColumnsOfHeads(op.getFactorsMutable(), partition, sharder)))
+  if (failed(op.hasWeight() ? sharder.requirePart(op.getFactors(), {partition.parts, 0}, op)
+                            : requireColumnsOfHeads(op.getFactorsMutable(), partition, sharder)))
     return failure();
   sharder.setPartition(op.getResult(), partition);
   return success();
@@ -182,17 +185,17 @@ static LogicalResult partitionScaleHeads(ScaleHeadsOp op, Sharder &sharder) {
 
 /// Heads are normalized by themselves, rows are needed in full.
 static LogicalResult partitionL2Norm(L2NormOp op, Sharder &sharder) {
-  return tensorOf(op.getX()).getRank() == 2 ? keepWhole(op, sharder) : partitionAlike(op, sharder);
+  return tensorOf(op.getX()).getRank() == 2 ? replicate(op, sharder) : partitionAlike(op, sharder);
 }
 
 /// Some channels, which are independent of each other, of the rows, the filters and the state.
 static LogicalResult partitionCausalConv1d(CausalConv1dOp op, Sharder &sharder) {
   int64_t parts = *op.getState().getType().getPartsOfRanks(sharder.ranks);
   if (parts == 1)
-    return keepWhole(op, sharder);
-  if (failed(needColumnsOfHeads(op.getXMutable(), {parts, 1}, sharder)) ||
-      failed(sharder.needPart(op.getWeight(), {parts, 0}, op)) ||
-      failed(sharder.needPart(op.getBias(), {parts, 0}, op)))
+    return replicate(op, sharder);
+  if (failed(requireColumnsOfHeads(op.getXMutable(), {parts, 1}, sharder)) ||
+      failed(sharder.requirePart(op.getWeight(), {parts, 0}, op)) ||
+      failed(sharder.requirePart(op.getBias(), {parts, 0}, op)))
     return failure();
   sharder.setPartition(op.getResult(), {parts, 1});
   return success();
@@ -212,10 +215,10 @@ static LogicalResult partitionLinearAttention(LinearAttentionOp op, Sharder &sha
     return sharder.refuseHeads(op, "the number of heads of queries and keys, " +
                                        Twine(tensorOf(op.getK()).getDimSize(1)) +
                                        ", is neither 1 nor a multiple of the number of ranks");
-  if (failed(needColumnsOfHeads(op.getDecayMutable(), v, sharder)))
+  if (failed(requireColumnsOfHeads(op.getDecayMutable(), v, sharder)))
     return failure();
   for (OpOperand &beta : op.getBetaMutable())
-    if (failed(needColumnsOfHeads(beta, v, sharder)))
+    if (failed(requireColumnsOfHeads(beta, v, sharder)))
       return failure();
   sharder.setPartition(op.getResult(), v);
   return success();
@@ -224,11 +227,11 @@ static LogicalResult partitionLinearAttention(LinearAttentionOp op, Sharder &sha
 /// Heads are normalized by themselves, rows are needed in full.
 template <typename Op> static LogicalResult partitionNorm(Op op, Sharder &sharder) {
   if (tensorOf(op.getX()).getRank() == 2)
-    return sharder.needAllWhole(op);
+    return sharder.requireAllReplicated(op);
   Partition partition = sharder.partitionOf(op.getX());
   for (Value vector : op.getVectors())
     if (vector &&
-        failed(sharder.needPart(
+        failed(sharder.requirePart(
             vector, tensorOf(vector).getRank() == 2 ? Partition{partition.parts, 0} : Partition(),
             op)))
       return failure();
@@ -240,15 +243,16 @@ template <typename Op> static LogicalResult partitionNorm(Op op, Sharder &sharde
 static LogicalResult partitionConcatHeads(ConcatHeadsOp op, Sharder &sharder) {
   Partition a = sharder.partitionOf(op.getA()), b = sharder.partitionOf(op.getB());
   auto isShared = [](Value x) { return tensorOf(x).getDimSize(1) == 1; };
-  if (!(a == b) && !(a.isWhole() && isShared(op.getA())) && !(b.isWhole() && isShared(op.getB())))
+  if (!(a == b) && !(a.isReplicated() && isShared(op.getA())) &&
+      !(b.isReplicated() && isShared(op.getB())))
     return sharder.refuse(op, "its two parts have different heads on a rank");
-  sharder.setPartition(op.getResult(), a.isWhole() ? b : a);
+  sharder.setPartition(op.getResult(), a.isReplicated() ? b : a);
   return success();
 }
 
 static LogicalResult partitionHeadLinear(HeadLinearOp op, Sharder &sharder) {
   Partition partition = sharder.partitionOf(op.getX());
-  if (failed(sharder.needPart(op.getWeight(), {partition.parts, 0}, op)))
+  if (failed(sharder.requirePart(op.getWeight(), {partition.parts, 0}, op)))
     return failure();
   sharder.setPartition(op.getResult(), partition);
   return success();
@@ -290,9 +294,9 @@ static LogicalResult partitionAttention(AttentionOp op, Sharder &sharder) {
             v = sharder.partitionOf(op.getV());
   if (!(k == v) || (q.parts != k.parts && tensorOf(op.getK()).getDimSize(2) != 1))
     return sharder.refuse(op, "the query heads of a rank do not read its keys and values");
-  if (op.getAlibi() && !q.isWhole())
+  if (op.getAlibi() && !q.isReplicated())
     return sharder.refuse(op, "the slopes of alibi are one list for all ranks");
-  if (failed(sharder.needPart(op.getSinks(), {q.parts, 0}, op)))
+  if (failed(sharder.requirePart(op.getSinks(), {q.parts, 0}, op)))
     return failure();
   sharder.setPartition(op.getResult(), q);
   return success();
@@ -301,10 +305,10 @@ static LogicalResult partitionAttention(AttentionOp op, Sharder &sharder) {
 /// Inside each expert: some columns of gate and up.
 static LogicalResult partitionMoeGateUp(MoeGateUpOp op, Sharder &sharder) {
   Partition partition{sharder.ranks, 1};
-  if (failed(sharder.needWhole(op.getXMutable())))
+  if (failed(sharder.requireReplicated(op.getXMutable())))
     return failure();
   for (Value weight : {op.getGate(), op.getUp(), op.getGateBias(), op.getUpBias()})
-    if (failed(sharder.needPart(weight, partition, op)))
+    if (failed(sharder.requirePart(weight, partition, op)))
       return failure();
   sharder.setPartition(op.getResult(), {sharder.ranks, 2});
   return success();
@@ -313,10 +317,10 @@ static LogicalResult partitionMoeGateUp(MoeGateUpOp op, Sharder &sharder) {
 /// Inside each expert: some columns of down.
 static LogicalResult partitionMoeDown(MoeDownOp op, Sharder &sharder) {
   Partition partition{sharder.ranks, 1};
-  if (failed(sharder.needWhole(op.getXMutable())) ||
-      failed(sharder.needWhole(op.getWeightsMutable())) ||
-      failed(sharder.needPart(op.getDown(), partition, op)) ||
-      failed(sharder.needPart(op.getBias(), partition, op)))
+  if (failed(sharder.requireReplicated(op.getXMutable())) ||
+      failed(sharder.requireReplicated(op.getWeightsMutable())) ||
+      failed(sharder.requirePart(op.getDown(), partition, op)) ||
+      failed(sharder.requirePart(op.getBias(), partition, op)))
     return failure();
   sharder.setPartition(op.getResult(), partition);
   return success();
@@ -327,7 +331,7 @@ namespace {
 class RuleTable {
 public:
   RuleTable() {
-    addAll<keepWhole, GetWeightOp, SelectRowsOp, SelectHeadOp, SplitOp, ScalePartsOp, MoeGateOp,
+    addAll<replicate, GetWeightOp, SelectRowsOp, SelectHeadOp, SplitOp, ScalePartsOp, MoeGateOp,
            SinusoidOp, func::CallOp, func::ReturnOp, arith::ConstantOp, tensor::DimOp>();
     addAll<partitionElementwise, AddOp, MulOp, SigmoidOp, ScaleOp, SoftcapOp>();
     addAll<partitionWithVector, SoftplusOp, DecayOp>();

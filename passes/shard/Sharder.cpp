@@ -27,7 +27,7 @@ static RankedTensorType withExtent(RankedTensorType type, int64_t axis, int64_t 
 }
 
 void Sharder::setPartition(Value result, Partition partition) {
-  if (partition.isWhole())
+  if (partition.isReplicated())
     return;
   auto type = cast<RankedTensorType>(result.getType());
   int64_t extent = type.getDimSize(partition.axis);
@@ -35,7 +35,7 @@ void Sharder::setPartition(Value result, Partition partition) {
   result.setType(withExtent(type, partition.axis, llvm::divideCeil(extent, partition.parts)));
 }
 
-LogicalResult Sharder::needWhole(OpOperand &operand) {
+LogicalResult Sharder::requireReplicated(OpOperand &operand) {
   Value value = operand.get();
   auto known = partitions.find(value);
   if (known == partitions.end())
@@ -58,7 +58,7 @@ LogicalResult Sharder::needWhole(OpOperand &operand) {
   return success();
 }
 
-void Sharder::takeColumns(OpOperand &operand) {
+void Sharder::sliceColumns(OpOperand &operand) {
   OpBuilder builder(operand.getOwner());
   auto type = cast<RankedTensorType>(operand.get().getType());
   int64_t axis = type.getRank() - 1;
@@ -67,21 +67,21 @@ void Sharder::takeColumns(OpOperand &operand) {
   operand.set(slice);
 }
 
-LogicalResult Sharder::needAllWhole(Operation *op) {
+LogicalResult Sharder::requireAllReplicated(Operation *op) {
   for (OpOperand &operand : op->getOpOperands())
     if (failed(classifyWeightUse(operand) == WeightUse::None
-                   ? needWhole(operand)
-                   : needPart(operand.get(), Partition(), op)))
+                   ? requireReplicated(operand)
+                   : requirePart(operand.get(), Partition(), op)))
       return failure();
   return success();
 }
 
-LogicalResult Sharder::needPart(Value weight, Partition partition, Operation *op) {
+LogicalResult Sharder::requirePart(Value weight, Partition partition, Operation *op) {
   if (!weight)
     return success();
-  auto shard = partition.isWhole() ? ShardAttr()
-                                   : ShardAttr::get(op->getContext(), partition.axis, ranks,
-                                                    ranks / partition.parts);
+  auto shard = partition.isReplicated() ? ShardAttr()
+                                        : ShardAttr::get(op->getContext(), partition.axis, ranks,
+                                                         ranks / partition.parts);
   if (shard)
     parts.emplace_back(weight, shard);
   return weights.require(weight,

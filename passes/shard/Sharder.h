@@ -19,9 +19,9 @@ struct Partition {
   int64_t parts = 1;
   int64_t axis = 0;
 
-  bool isWhole() const { return parts == 1; }
+  bool isReplicated() const { return parts == 1; }
   bool operator==(const Partition &other) const {
-    return parts == other.parts && (isWhole() || axis == other.axis);
+    return parts == other.parts && (isReplicated() || axis == other.axis);
   }
 };
 
@@ -46,13 +46,13 @@ public:
   /// States how ranks have `result`, whose type so far is that of the whole.
   void setPartition(mlir::Value result, Partition partition);
   /// Requires that an op has all of an operand: gathers it where it is partitioned.
-  llvm::LogicalResult needWhole(mlir::OpOperand &operand);
+  llvm::LogicalResult requireReplicated(mlir::OpOperand &operand);
   /// Takes a rank's columns of an operand of which every rank has all.
-  void takeColumns(mlir::OpOperand &operand);
-  /// needWhole for all operands of an op, weights among them.
-  llvm::LogicalResult needAllWhole(mlir::Operation *op);
+  void sliceColumns(mlir::OpOperand &operand);
+  /// requireReplicated for all operands of an op, weights among them.
+  llvm::LogicalResult requireAllReplicated(mlir::Operation *op);
   /// Requires a part of a weight, of any axis that it has; null is no weight.
-  llvm::LogicalResult needPart(mlir::Value weight, Partition partition, mlir::Operation *op);
+  llvm::LogicalResult requirePart(mlir::Value weight, Partition partition, mlir::Operation *op);
 
   const int64_t ranks;
 

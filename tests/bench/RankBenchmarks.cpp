@@ -1,7 +1,7 @@
 // Exchanges between ranks as programs execute them: through shared memory on one machine, by the
 // plug-in on several.
 #include "backends/runtime/ranks/MpiRanks.h"
-#include "backends/runtime/ranks/RankThreads.h"
+#include "backends/runtime/ranks/RankResources.h"
 #include "tests/bench/RankBenchmark.h"
 
 #include <algorithm>
@@ -51,8 +51,8 @@ int main(int argc, char **argv) {
     return 1;
   }
   ranks = started->get();
-  if (Result<RankThreads> threads = threadsOfRank(*ranks, 1))
-    ranks->setCrowded(threads->areCrowded);
+  if (Result<RankResources> resources = resourcesOfRank(*ranks, 1))
+    ranks->setOversubscribed(resources->areOversubscribed);
   Exchanges exchanges{ranks->rank(), ranks->size(), gather, reduce};
   int status = measureExchanges(&exchanges, argc, argv);
   (*started)->finish(EXIT_SUCCESS);

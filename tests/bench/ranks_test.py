@@ -228,6 +228,21 @@ class Measure(unittest.TestCase):
         self.assertIn("A round is the median of 1000 repetitions (one gather of 16 KiB), 200 (one row), 50 (32 rows), 10 (512 rows).",
                       " ".join(text.split()))
 
+    def test_the_page_has_no_conditions_of_memory(self):
+        """It is measured once, without other processes being observed."""
+        result, _ = self.measure("--parts", "memory")
+        words = " ".join(scale_page.passage(scale_page.merged([result])).split())
+        self.assertIn("4 processors, Linux 6.0, openmpi 4.9, mpich 4.9. Peak resident memory", words)
+        self.assertNotIn("medians of", words)
+        self.assertNotIn("other processes", words)
+
+    def test_replicas_depend_on_the_bandwidth_of_long_exchanges(self):
+        shared, fast, _ = cost_model.LINKS
+        eight, int4 = cost_model.SHAPES[1], cost_model.FORMATS[2]
+        measured, reached = map(int, scale_page.replica_cell(eight, int4, fast, 8).split(" / "))
+        self.assertLess(measured, reached)
+        self.assertNotIn("/", scale_page.replica_cell(eight, int4, shared, 8))
+
     def test_the_page_has_added_latencies(self):
         result, _ = self.measure("--links", "cable,cable +20us", "--ranks", "2")
         text = "\n".join(scale_page.check_latency(scale_page.merged([result])))

@@ -1,6 +1,6 @@
-// Preloaded into the ranks of a program: they do not get further than the phase that MICA_TEST_PAUSE names, "init", "loading" or "shutdown", and
-// their thread gets the name "paused". All of them compute there, or, if the number of a rank follows, as in "loading 1", this one sleeps. With
-// "init", alarms come after a second. With "barrier 1", MPI_Barrier fails on rank 1.
+// Preloaded into the ranks of a program: they do not get further than the phase that MICA_TEST_PAUSE names, "init" or "starting" (both
+// before MPI is started), "loading" or "shutdown", and their thread gets the name "paused". All of them compute there, or, if the number of a rank
+// follows, as in "loading 1", this one sleeps. With "init", alarms come after a second. With "barrier 1", MPI_Barrier fails on rank 1.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>
@@ -52,6 +52,7 @@ unsigned alarm(unsigned seconds) {
 // Arguments are passed on as they are: their types depend on the implementation of MPI.
 int MPI_Init_thread(void *argc, void *argv, long required, void *provided) {
   pauseIn("init");
+  pauseIn("starting");
   return ((int (*)(void *, void *, long, void *))dlsym(RTLD_DEFAULT, "PMPI_Init_thread"))(argc, argv, required, provided);
 }
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -58,6 +59,8 @@ MODELS = {
     "f32": lambda: (BUNDLED / "minimind-dense", ["--weights", "f32"], (2, 4)),
     "bf16": lambda: (BUNDLED / "minimind-dense", ["--weights", "bf16"], (2, 4)),
     "int8": lambda: (BUNDLED / "minimind-dense", ["--weights", "int8", "--kv", "int8"], (2, 4)),
+    # Activations of 8 bits in prefill.
+    "int8_rows": lambda: (BUNDLED / "minimind-dense", ["--weights", "int8", "--rows", "int8"], (2, 4)),
     "int4": lambda: (BUNDLED / "minimind-dense", ["--weights", "int4"], (2, 4)),
     "q8_0": lambda: (converted("minimind-dense", "Q8_0")[0], [], (2, 4)),
     "blocks": lambda: (round_robin_path(), [], (2, 4)),
@@ -83,17 +86,29 @@ MODELS = {
 }
 
 
+#: Models that are also tested with ranks of several threads: experts, and a hybrid.
+SEVERAL_THREADS = {name: name for name in ("bf16", "int4", "qwen3_moe", "delta")}
+
+
 @for_each(MODELS, "logits")
+@for_each(SEVERAL_THREADS, "threads")
 class Threads(Case):
+    def check(self, name, count, *threads):
+        """That the logits of this number of ranks are bit-identical to those of one process."""
+        model, options, _ = MODELS[name]()
+        one, several = (harness.program(model, *options, *shard).path for shard in ((), ("--shard", f"tensor={count}")))
+        done = harness.execute([pathlib.Path(harness.mica).with_name("mica-ranks"), one, several, *threads])
+        self.assertRegex(done.stdout.decode(), rf"^{count} ranks: [0-9]+ logits are the same\n$")
+
     def logits(self, name):
-        """Bit-identical to those of one process, for each number of ranks."""
-        model, options, ranks = MODELS[name]()
-        one = harness.program(model, *options).path
-        checker = pathlib.Path(harness.mica).with_name("mica-ranks")
-        for count in ranks:
-            several = harness.program(model, *options, "--shard", f"tensor={count}").path
-            done = harness.execute([checker, one, several])
-            self.assertRegex(done.stdout.decode(), rf"^{count} ranks: [0-9]+ logits are the same\n$")
+        """For each number of ranks, with one thread each."""
+        for count in MODELS[name]()[2]:
+            self.check(name, count)
+
+    def threads(self, name):
+        """Two ranks of 2 and of 3 threads."""
+        for threads in (2, 3):
+            self.check(name, 2, threads)
 
 
 #: A model of each type, by type.
@@ -159,6 +174,23 @@ PROMPT = ("-p", "Once upon a time", "-n", "24", "--temperature", "0")
 def programs():
     model = BUNDLED / "minimind-dense"
     return harness.program(model).path, harness.program(model, "--shard", "tensor=2").path
+
+
+def of_other_version():
+    """The program for two ranks as an installation compiles it whose launcher has other bytes: some behind its end, which have no effect."""
+
+    def compiled():
+        installed = pathlib.Path(harness.mica).parents[1]
+        folder = pathlib.Path(harness.folder("other version"))
+        (folder / "bin").mkdir()
+        shutil.copy(harness.mica, folder / "bin")
+        shutil.copytree(installed / "lib/mica", folder / "lib/mica")
+        with open(folder / "lib/mica/mica-launcher", "ab") as launcher:
+            launcher.write(b"another version")
+        harness.execute([folder / "bin/mica", "compile", BUNDLED / "minimind-dense", "--shard", "tensor=2", "-o", folder / "program"])
+        return str(folder / "program")
+
+    return harness.once("ranks of another version", compiled)
 
 
 @for_each(IMPLEMENTATIONS, "text")
@@ -259,10 +291,11 @@ class Mpi(Case):
         self.assertEqual(done.stderr.count(b"the program is for 2 ranks, not for 3; start it with mpirun -n 2"), 1)
 
     def other_program(self, name):
-        """A rank that runs a program with other weights, or for another number of ranks."""
+        """A rank that runs a program with other weights, for another number of ranks, or of another version of Mica."""
         _, two = programs()
-        for options, ending in ((("--weights", "int8", "--shard", "tensor=2"), "; copy"), (("--shard", "tensor=4"), ", for 4 ranks; copy")):
-            other = harness.program(BUNDLED / "minimind-dense", *options).path
+        others = [(harness.program(BUNDLED / "minimind-dense", *options).path, ending) for options, ending in
+                  ((("--weights", "int8", "--shard", "tensor=2"), "; copy"), (("--shard", "tensor=4"), ", for 4 ranks; copy"))]
+        for other, ending in [*others, (of_other_version(), "; copy")]:
             done = harness.execute([mpirun(name), "-n", "1", two, *PROMPT, ":", "-n", "1", other, *PROMPT], env=ENV, check=False)
             self.assertNotEqual(done.returncode, 0)
             self.assertEqual(done.stderr.decode().count(
@@ -283,16 +316,30 @@ class Mpi(Case):
         self.assertRegex(done.stderr.decode(), rf"error: rank 1 on host {re.escape(os.uname().nodename)}: ")
 
     def one_process(self, name):
-        """A program without --shard is not started several times, nor beside one for several ranks."""
-        one, two = programs()
-        message = (b"the program is for one process, not for 2 ranks; compile it with --shard tensor=2, or start it without mpirun, for replicas "
-                   b"once on each host")
-        for command in (("-n", "2", one, *PROMPT), ("-n", "1", two, *PROMPT, ":", "-n", "1", one, *PROMPT)):
-            done = harness.execute([mpirun(name), *command], env=ENV, check=False)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn(message, done.stderr)
-        alone = harness.execute([mpirun(name), "-n", "1", one, *PROMPT], env=ENV)
-        self.assertEqual(alone.stdout.replace(b"\r\n", b"\n"), harness.execute([one, *PROMPT]).stdout)
+        """A program without --shard runs once for each process, with a note: these may be replicas."""
+        one, _ = programs()
+        expected = re.search(rb'"text": *("(?:[^"\\]|\\.)+")', harness.execute([one, *PROMPT, "--json"]).stdout)[1]
+        note = b"note: each of 2 processes runs the whole model; compile it with --shard tensor=2 for parts of it"
+        for count in (1, 2):
+            done = started(name, count, one, *PROMPT, "--json")
+            self.assertEqual(done.stdout.count(expected), count)
+            self.assertEqual(done.stderr.count(note), int(count == 2))
+
+    def test_server_of_a_script(self):
+        """A server without --shard that a script of a job has started continues when the script has ended. OpenMPI's mpirun does not wait for
+        the server, as MPICH's does."""
+        one, _ = programs()
+        folder = harness.folder("script")
+        output, mark = os.path.join(folder, "output"), f"MICA_TEST_RANKS={os.getpid()} script"
+        script = f"setsid \"$0\" serve --unix-socket {os.path.join(folder, 's')} > {output} 2>&1 < /dev/null & sleep 0.2"
+        harness.execute([mpirun("openmpi"), "-n", "1", "sh", "-c", script, one], env={**ENV, **dict([mark.split("=")])})
+        try:
+            harness.until(lambda: b"serving" in pathlib.Path(output).read_bytes(), "the server does not run", 60)
+            time.sleep(1)
+            self.assertTrue(processes_of(one, mark), "it has ended with the script")
+        finally:
+            for process in processes_of(one, mark):
+                os.kill(process, signal.SIGKILL)
 
     def four(self, name):
         """The ids of four ranks: experts, and a hybrid."""

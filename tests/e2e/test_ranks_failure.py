@@ -63,23 +63,27 @@ class Place:
 
     implementation: str
     machines: int = 1
+    ranks: int = 2
 
     def command(self, case):
         if self.machines == 2:
-            return [*map(str, test_scale.two_machines(case, self.implementation)), "-n", "2"]
-        return [test_ranks.mpirun(self.implementation), "-n", "2"]
+            return [*map(str, test_scale.two_machines(case, self.implementation)), "-n", str(self.ranks)]
+        return [test_ranks.mpirun(self.implementation), "-n", str(self.ranks)]
+
+    def program(self):
+        return harness.program(harness.BUNDLED / "minimind-dense", "--shard", f"tensor={self.ranks}").path
 
     def host(self, rank):
         return re.escape(os.uname().nodename) if self.machines == 1 else f"mica-{rank + 1}"
 
 
 class Run:
-    """A run of two ranks, whose output is collected."""
+    """A run whose output is collected."""
 
     def __init__(self, case, place, arguments, start=(), **env):
         """`start` starts the program on each host."""
         self.case, self.place = case, place
-        self.program = test_ranks.programs()[1]
+        self.program = place.program()
         self.mark = f"MICA_TEST_FAILURE={os.getpid()} {case.id()}"
         self.output = ""
         self.process = subprocess.Popen([*place.command(case), *start, self.program, *map(str, arguments)],
@@ -101,12 +105,12 @@ class Run:
         """Waits until the output has a match of a pattern, which is returned."""
         return self.wait(lambda: re.search(pattern, self.output), f"does not print {pattern}")
 
-    def ranks(self, thread="mica-ranks", count=2):
+    def ranks(self, thread="mica-ranks", count=None):
         """The processes of the ranks, in order, when all have a thread with this name: by default, they have begun to send heartbeats."""
 
         def started():
             found = [pid for pid in self.processes(self.program) if thread in threads_of(pid)]
-            return len(found) == count and sorted(found, key=test_ranks.rank_of)
+            return len(found) == (count or self.place.ranks) and sorted(found, key=test_ranks.rank_of)
 
         return self.wait(started, "does not start its ranks")
 
@@ -186,8 +190,13 @@ def paused(case, place, arguments, phase, sleeper=None):
     """A run whose ranks, or the one that sleeps, do not leave a phase that usually takes milliseconds."""
     run = Run(case, place, arguments, LD_PRELOAD=harness.library("PausedRank.c"),
               MICA_TEST_PAUSE=phase + (f" {sleeper}" if sleeper is not None else ""))
-    run.found = run.ranks("paused", 2 if sleeper is None else 1)
+    run.found = run.ranks("paused", None if sleeper is None else 1)
     return run
+
+
+def starting(case, place, sleeper=None):
+    """All ranks are about to start MPI; there are no heartbeats yet."""
+    return paused(case, place, [*BENCH, "--prompt", 0, "--gen", 1], "starting", sleeper)
 
 
 def loading(case, place, sleeper=None):
@@ -288,9 +297,11 @@ def batch(case, place, _=None):
 
 
 PHASES = {phase.__name__: phase
-          for phase in (loading, waiting, prefill, decode, serve_idle, serve_streaming, batch, ending, shutdown)}
+          for phase in (starting, loading, waiting, prefill, decode, serve_idle, serve_streaming, batch, ending, shutdown)}
 OPENMPI, MPICH = (Place(implementation) for implementation in test_ranks.IMPLEMENTATIONS)
-CASES = {f"openmpi-{phase}-{way}-{rank}": (OPENMPI, phase, way, rank) for phase in PHASES for way in ("killed", "stopped") for rank in (0, 1)}
+# A rank that is stopped before it sends heartbeats ends the run after 60 s.
+CASES = {f"openmpi-{phase}-{way}-{rank}": (OPENMPI, phase, way, rank)
+         for phase in PHASES for way in ("killed", "stopped") for rank in (0, 1) if (phase, way) != ("starting", "stopped")}
 # MPICH's mpirun ends a run whose rank is killed at once, so all of these take little time.
 CASES |= {f"mpich-{phase}-killed-{rank}": (MPICH, phase, "killed", rank) for phase in PHASES for rank in (0, 1)}
 CASES |= {f"mpich-{phase}-stopped-{rank}": (MPICH, phase, "stopped", rank)
@@ -301,6 +312,11 @@ CASES |= {f"{place.implementation}-{phase}-waits-{rank}": (place, phase, "waits"
                                      (OPENMPI, "loading", 0), (OPENMPI, "loading", 1), (MPICH, "loading", 1))}
 CASES |= {f"{place.implementation}-{phase}-without-mpirun": (place, phase, "orphaned", 0)
           for place, phase in ((OPENMPI, "decode"), (MPICH, "serve_idle"))}
+# Ranks other than rank 0 do not observe each other.
+CASES |= {f"four-{place.implementation}-{phase}-{way}-{rank}": (place, phase, way, rank)
+          for place in (Place(implementation, ranks=4) for implementation in test_ranks.IMPLEMENTATIONS)
+          for phase, way, rank in (("decode", "killed", 2), ("decode", "stopped", 3), ("serve_streaming", "killed", 3),
+                                   ("serve_streaming", "stopped", 2))}
 # On two machines. A cable that goes down is a failure of both ranks.
 CASES |= {f"hosts-{implementation}-{phase}-{way}-{rank}": (Place(implementation, 2), phase, way, rank)
           for implementation in test_ranks.IMPLEMENTATIONS
@@ -321,8 +337,8 @@ class Failure(Case):
             self.assertNotEqual(run.process.returncode, 0, run.output)
             self.check_message(run, phase, way, rank)
         # MPICH's mpirun kills rank 0 at once if another one is killed.
-        if phase == "serve_streaming" and rank == 1 and (place.implementation, way) != ("mpich", "killed"):
-            self.check_answers(run, way)
+        if phase == "serve_streaming" and rank > 0 and (place.implementation, way) != ("mpich", "killed"):
+            self.check_answers(run, way, rank)
         if phase == "batch":
             self.check_resumable(run)
 
@@ -388,7 +404,7 @@ class Failure(Case):
         if way in ("stopped", "waits") and run.place.machines == 1:
             self.assertNotIn(" has ended; see its messages", run.output)
 
-    def check_answers(self, run, way):
+    def check_answers(self, run, way, rank):
         """Each client gets an error as OpenAI's API defines it."""
         for client in run.clients:
             client.join(LIMIT)
@@ -398,7 +414,7 @@ class Failure(Case):
             self.assertEqual(error["type"], "server_error")
             self.assertEqual(set(error), {"message", "type", "param", "code"})
             if way != "killed":  # mpirun may tell rank 0 to end before it has detected the failure
-                self.assertRegex(error["message"], "^rank 1 on host ")
+                self.assertRegex(error["message"], f"^rank {rank} on host ")
 
     def check_resumable(self, run):
         """The batch continues, and its results are those of an uninterrupted run."""

@@ -38,6 +38,11 @@ with open(os.path.join(config.mica_source_dir, "tools", "setup", "packages.txt")
         lit_config.note("clang-tidy is not installed: the test of names does not run")
 if shutil.which("qemu-x86_64"):
     config.available_features.add("qemu")
+for name in ("openmpi", "mpich"):
+    if os.path.exists(os.path.join(config.mica_tools_dir, os.pardir, "lib", "mica", f"mica-mpi-{name}.so")):
+        config.available_features.add("mpi-" + name)
+    else:
+        lit_config.note(f"there is no plug-in for {name}: tests that need `mpi-{name}` do not run")
 
 
 def cpu_flags():

@@ -80,11 +80,14 @@ std::string CompileSummary::toText() const {
     text += "; copy " + std::string(plugins.empty() ? "it" : "them") + " to " +
             (ranks > 1 ? "machines" : "a machine") + " with a " + foreignTarget;
   else if (ranks == 1 || !plugins.empty())
-    text += "; try " + (ranks > 1 ? "mpirun -n " + std::to_string(ranks) + " " : std::string()) +
-            shellCommand(output) +
-            (hasChat        ? " chat"
-             : hasTokenizer ? " 'Once upon a time'"
-                            : " --tokens 1,2,3");
+    // OpenMPI binds each of two ranks to one core by default.
+    text +=
+        "; try " +
+        (ranks > 1 ? "mpirun -n " + std::to_string(ranks) + " --bind-to none " : std::string()) +
+        shellCommand(output) +
+        (hasChat        ? " chat"
+         : hasTokenizer ? " 'Once upon a time'"
+                        : " --tokens 1,2,3");
   return rt::printable(text);
 }
 

@@ -29,7 +29,7 @@ struct CompileSummary {
 
   /// "wrote smol (95.31 MiB, Q4_1 preserved); try ./smol chat",
   /// "wrote smol (95.31 MiB, Q4_1 preserved), with mica-mpi-mpich.so next to it; try mpirun -n 2
-  /// ./smol chat".
+  /// --bind-to none ./smol chat".
   std::string toText() const;
 };
 

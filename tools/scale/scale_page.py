@@ -1,5 +1,6 @@
 """The part of docs/scale.md that follows from cost_model.py and from what tests/bench/ranks.py has measured: tables and docs/scale.svg."""
 
+import dataclasses
 import json
 import math
 import pathlib
@@ -59,8 +60,10 @@ def speed_rows():
 
 
 def replica_cell(shape, form, link, ranks):
-    found = cost_model.replicas_from(shape, form, link, ranks)
-    return "never" if found is None else "do not fit" if found == 0 else str(found)
+    """With the bandwidth of the model; of a network also with that of the link, which long exchanges did not reach on the test machine."""
+    links = [link] + [dataclasses.replace(link, bulk=link.bandwidth)] * ("Gb/s" in link.name)
+    found = [cost_model.replicas_from(shape, form, each, ranks) for each in links]
+    return " / ".join(dict.fromkeys("never" if each is None else "do not fit" if each == 0 else str(each) for each in found))
 
 
 def replica_rows():
@@ -185,7 +188,7 @@ def measured_points(result):
     """(weights, link, tokens/s of two ranks and of one process, ratio predicted from measured exchanges)"""
     for each, one, layers in decode_speeds(result):
         if each["link"] in layers:
-            yield (each["weights"], LINES[each["link"]], each["tokens_per_s"]["median"], each["tokens_per_s"]["median"] / each["ratio"]["median"],
+            yield (each["weights"], LINES[each["link"]], each["tokens_per_s"]["median"], one,
                    cost_model.predicted_ratio(one, measured_time(layers[each["link"]])))
 
 
@@ -303,10 +306,11 @@ def origin(result):
     for run in result["runs"]:
         machine = run["machine"]
         versions = "".join(f", {name} {version}" for name, version in run.get("mpi", {}).items())
-        busy = max((load["others"] for load in run["load"].values()), default=0)
+        # Memory is measured once, and whatever else runs.
+        rounds_text = (f"; medians of {run['rounds']} rounds (minimum - maximum); other processes used up to "
+                       f"{max(load['others'] for load in run['load'].values()):.2f} processors" if run["load"] else "")
         texts.append(f"Measured with `{run['command']}`, commit {run['commit']}: {machine['cpu']}, {machine['processors']} processors, "
-                     f"Linux {machine['kernel']}{versions}; medians of {run['rounds']} rounds (minimum - maximum); other processes used up to "
-                     f"{busy:.2f} processors.")
+                     f"Linux {machine['kernel']}{versions}{rounds_text}.")
     return " ".join(texts)
 
 
@@ -364,7 +368,8 @@ def passage(result, delayed=None):
                        "time, the fewest rounds and the fewest bytes:"), "",
              table(["model", "weights", *(f"{ranks} ranks, {link.name}" for link in cost_model.LINKS for ranks in (2, 4, 8))], price_rows()), "",
              paragraph("The number of concurrent sequences from which a replica on each rank generates more tokens per second than one "
-                       f"model on all ranks (`never`: not up to {cost_model.MAX_SEQUENCES}):"), "",
+                       f"model on all ranks (`never`: not up to {cost_model.MAX_SEQUENCES}). Of networks, two numbers: with the bandwidth that long "
+                       "exchanges reached on the test machine / if they reach that of the link:"), "",
              table(["model", "weights", *(f"{ranks} ranks, {link.name}" for ranks, link in pairs)], replica_rows()), ""]
     return "\n".join(lines + (check(result) if result else []) + (check_latency(delayed) if delayed else []))
 

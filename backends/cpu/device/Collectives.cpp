@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 namespace mica::rt {
 
@@ -35,25 +36,34 @@ const void *Collectives::packed(Rows rows) {
 }
 
 Status Collectives::gather(const void *part, int64_t bytes, std::byte *all) {
-  totalReceived += static_cast<uint64_t>((ranks.size() - 1) * bytes);
+  addReceived(bytes);
   return ranks.allGather(part, static_cast<uint64_t>(bytes), all);
 }
 
 Status Collectives::allGather(Rows part, Rows whole) {
-  int64_t bytes = part.count * part.bytes;
   // The parts of a single row, without padding, are the row.
   if (part.count == 1 && ranks.size() * part.bytes == whole.bytes)
-    return gather(part.data, bytes, whole.data);
-  received.resize(static_cast<size_t>(ranks.size() * bytes));
-  if (Status done = gather(packed(part), bytes, received.data()); !done)
-    return done;
-  forEachRow(part.count, whole.bytes, [&](int64_t row) {
-    for (int64_t rank = 0, begin = 0; begin < whole.bytes; ++rank, begin += part.bytes)
-      std::memcpy(whole[row] + begin,
-                  &received[static_cast<size_t>(rank * bytes + row * part.bytes)],
-                  static_cast<size_t>(std::min(part.bytes, whole.bytes - begin)));
-  });
-  return {};
+    return gather(part.data, part.bytes, whole.data);
+  int64_t bytes = part.count * part.bytes;
+  if (bytes == 0)
+    return {};
+  // The bytes of other ranks are copied to their places where they have been received.
+  auto take = [&](const Communicator::Received &received) {
+    int64_t column = received.rank * part.bytes, size = std::min(part.bytes, whole.bytes - column),
+            begin = static_cast<int64_t>(received.at),
+            end = begin + static_cast<int64_t>(received.bytes), first = begin / part.bytes,
+            rows = (end + part.bytes - 1) / part.bytes - first;
+    forEachRow(rows, part.bytes, [&](int64_t i) {
+      // The first and the last row may be received in two pieces.
+      int64_t start = (first + i) * part.bytes, from = std::max(begin - start, int64_t(0)),
+              to = std::min(size, end - start);
+      if (from < to)
+        std::memcpy(whole[first + i] + column + from, received.data + (start + from - begin),
+                    static_cast<size_t>(to - from));
+    });
+  };
+  addReceived(bytes);
+  return ranks.allGatherInPieces(packed(part), static_cast<uint64_t>(bytes), std::ref(take));
 }
 
 void Collectives::allSlice(Rows whole, Rows part) const {

@@ -34,6 +34,9 @@ public:
 
 private:
   Status gather(const void *part, int64_t bytes, std::byte *all);
+  void addReceived(int64_t bytes) {
+    totalReceived += static_cast<uint64_t>((ranks.size() - 1) * bytes);
+  }
   const void *packed(Rows rows);
   /// Calls body(row) for all rows, by several threads if there is much to copy.
   template <typename Body> void forEachRow(int64_t rows, int64_t bytes, const Body &body) const;

@@ -132,10 +132,7 @@ struct Pool::Pending {
 bool Pool::inParallelRegion() { return inBody; }
 
 Pool::Pool(unsigned threads) : pending(std::make_unique<Pending>()) {
-  // With more threads than processors, a spinning thread would delay the thread that it waits for.
-  bool crowded = threads > processorsAllowed();
-  forkSpin = crowded ? std::chrono::microseconds(0) : spinTime;
-  joinSpin = crowded ? std::chrono::microseconds(0) : joinSpinTime;
+  setOversubscribed(threads > processorsAllowed());
   // Threads that have been started must be joined if an exception is thrown.
   try {
     ranges = std::make_unique<TaskRange[]>(threads);
@@ -149,6 +146,11 @@ Pool::Pool(unsigned threads) : pending(std::make_unique<Pending>()) {
   } catch (const std::system_error &) {
   } catch (const std::bad_alloc &) {
   }
+}
+
+void Pool::setOversubscribed(bool is) {
+  forkSpin = is ? std::chrono::microseconds(0) : spinTime;
+  joinSpin = is ? std::chrono::microseconds(0) : joinSpinTime;
 }
 
 Pool::~Pool() {

@@ -17,7 +17,8 @@ namespace mica::rt {
 /// which it takes pieces from the front. A thread that is done steals pieces from the back of
 /// others' ranges: processors are not equally fast all the time, in particular those of virtual
 /// machines. Waiting threads spin for a short while, because the next fork is usually microseconds
-/// away, then sleep in the kernel: an idle pool uses no processor time.
+/// away, then sleep in the kernel: an idle pool uses no processor time. With more threads than
+/// processors, a spinning thread would delay the thread that it waits for, so they sleep at once.
 class Pool final : public WorkPool {
 public:
   /// `threads` is at least 1 and includes the caller: threads - 1 are started, or as many as the
@@ -33,6 +34,7 @@ public:
 
   void parallelFor(Body body, void *context, int64_t tasks) override;
   void observe(Observer *newObserver) override { observer = newObserver; }
+  void setOversubscribed(bool is) override;
   uint64_t forks() const override { return forked; }
 
 private:

@@ -4,9 +4,11 @@
 
 #include "backends/runtime/support/Result.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace mica::rt {
 
@@ -23,12 +25,29 @@ public:
   virtual std::string describe(int64_t rank) const { return "rank " + std::to_string(rank); }
   /// `all` gets the `bytes` at `part` of each rank, in the order of ranks: size() * bytes.
   virtual Status allGather(const void *part, uint64_t bytes, void *all) = 0;
+  /// Some of the bytes of a rank, from byte `at` on.
+  struct Received {
+    int64_t rank;
+    uint64_t at, bytes;
+    const std::byte *data;
+  };
+  /// allGather that calls `take` with the bytes of all ranks, this one included, in pieces: those
+  /// of a rank in their order. They exist until `take` returns.
+  virtual Status allGatherInPieces(const void *part, uint64_t bytes,
+                                   const std::function<void(const Received &)> &take) {
+    gathered.resize(static_cast<size_t>(size()) * bytes);
+    if (Status done = allGather(part, bytes, gathered.data()); !done)
+      return done;
+    for (int64_t rank = 0; rank < size(); ++rank)
+      take({rank, 0, bytes, gathered.data() + static_cast<uint64_t>(rank) * bytes});
+    return {};
+  }
   /// Copies the `bytes` at `data` of rank 0 to `data` of all other ranks, which may wait for long:
   /// until there is something to compute.
   virtual Status broadcast(void *data, uint64_t bytes) = 0;
   /// Whether the ranks have more threads than processors. One that waits for others then leaves its
   /// processor at once: they may need it.
-  virtual void setCrowded(bool) {}
+  virtual void setOversubscribed(bool) {}
   /// Whether this rank computes, or loads what it needs for that: see Computation. One that is
   /// asleep meanwhile, except in the functions above, hangs.
   virtual void setComputing(bool) {}
@@ -38,6 +57,9 @@ public:
   /// Reports the error and ends the process, and so the run: in the middle of what all ranks do,
   /// this one cannot continue.
   [[noreturn]] virtual void fail(const Error &error) = 0;
+
+private:
+  std::vector<std::byte> gathered;
 };
 
 /// While it lives, this rank computes; does nothing without ranks.

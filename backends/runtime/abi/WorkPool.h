@@ -32,6 +32,9 @@ public:
 
   /// Sets the observer; null: none. Must not be called while a fork runs.
   virtual void observe(Observer *newObserver) = 0;
+  /// Whether other processes have threads for the same processors: one that waits then sleeps at
+  /// once. Must be called before the first fork.
+  virtual void setOversubscribed(bool is) = 0;
   /// The number of forks so far.
   virtual uint64_t forks() const = 0;
 };

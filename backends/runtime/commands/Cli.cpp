@@ -9,7 +9,7 @@
 #include "backends/runtime/commands/Score.h"
 #include "backends/runtime/engine/Session.h"
 #include "backends/runtime/ranks/MpiRanks.h"
-#include "backends/runtime/ranks/RankThreads.h"
+#include "backends/runtime/ranks/RankResources.h"
 #include "backends/runtime/support/CommandLine.h"
 #include "backends/runtime/support/CompletionScript.h"
 #include "backends/runtime/support/Output.h"
@@ -69,8 +69,8 @@ Status printCompletion(const char *command, const std::string &shell) {
 
 /// OpenMPI's mpirun binds each of two ranks to one core by default. `areChosen`: the user has
 /// chosen the number of threads.
-void noteBinding(const RankThreads &ranks, bool areChosen) {
-  if (ranks.usable < ranks.available && (ranks.areCrowded || !areChosen))
+void noteBinding(const RankResources &ranks, bool areChosen) {
+  if (ranks.usable < ranks.available && (ranks.areOversubscribed || !areChosen))
     reportNote("mpirun has bound the ranks of this host to " + std::to_string(ranks.usable) +
                " of " + std::to_string(ranks.available) +
                " processors; with --bind-to none, they share all of them");
@@ -80,19 +80,20 @@ void noteBinding(const RankThreads &ranks, bool areChosen) {
 /// is set when the model has been loaded.
 Status runModel(const Device &device, program::ProgramFile file, const Arguments &arguments,
                 Communicator *ranks, bool &loaded) {
-  unsigned threads = arguments.threads ? *arguments.threads : defaultThreads();
+  Resources resources(arguments.threads ? *arguments.threads : defaultThreads());
   if (ranks) {
-    Result<RankThreads> ofRank = threadsOfRank(*ranks, arguments.threads);
+    Result<RankResources> ofRank = resourcesOfRank(*ranks, arguments.threads);
     if (!ofRank)
       return ofRank.error();
-    threads = ofRank->count;
-    ranks->setCrowded(ofRank->areCrowded);
+    resources = *ofRank;
+    ranks->setOversubscribed(ofRank->areOversubscribed);
     if (ranks->rank() == 0)
       noteBinding(*ofRank, arguments.threads.has_value());
   }
   auto load = [&]() -> Result<std::unique_ptr<Model>> {
-    Result<std::unique_ptr<Model>> model = Model::load(
-        std::move(file), device, threads, arguments.hugePages ? Pages::Huge : Pages::Small, ranks);
+    Result<std::unique_ptr<Model>> model =
+        Model::load(std::move(file), device, resources,
+                    arguments.hugePages ? Pages::Huge : Pages::Small, ranks);
     if (model && arguments.verifyWeights)
       if (Status sound = (*model)->verifyWeights(); !sound)
         return sound.error();
@@ -158,31 +159,33 @@ Status dispatch(const Device &device, const char *program, const Arguments &argu
   // Also applies to the threads of the model.
   if (Status stacks = ensureStackSize(threadStackBytes); !stacks)
     return stacks;
-  if (rankFromEnvironment()) {
+  if (std::optional<int64_t> rank = rankFromEnvironment()) {
     Result<Manifest> manifest = readManifest(*file);
     if (!manifest)
       return manifest.error();
     if (manifest->ranks > 1)
       return runOnRanks(device, *std::move(file), *manifest, arguments);
-    // Otherwise each would compute the same, and other ranks would wait for this one.
-    if (int64_t count = rankCountFromEnvironment(); count > 1)
-      return Error{"the program is for one process, not for " + std::to_string(count) +
-                   " ranks; compile it with --shard tensor=" + std::to_string(count) +
-                   ", or start it without mpirun, for replicas once on each host"};
+    // Replicas, or a mistake.
+    if (int64_t count = rankCountFromEnvironment(); count > 1 && *rank == 0)
+      reportNote("each of " + std::to_string(count) +
+                 " processes runs the whole model; compile it with --shard tensor=" +
+                 std::to_string(count) + " for parts of it");
   }
   bool loaded = false;
   return runModel(device, *std::move(file), arguments, nullptr, loaded);
 }
 
-/// Whether this is a rank but 0 of a program for several ranks.
-bool isFollower(const char *program) {
-  if (rankFromEnvironment().value_or(0) == 0)
-    return false;
+/// The rank of this process of a program for several ranks that mpirun has started. A program for
+/// one process ignores mpirun: it may have been started by a script of a job.
+std::optional<int64_t> rankOf(const char *program) {
+  std::optional<int64_t> rank = rankFromEnvironment();
+  if (!rank)
+    return std::nullopt;
   Result<program::ProgramFile> file = program::ProgramFile::open(program);
   if (!file)
-    return false;
+    return std::nullopt;
   Result<Manifest> manifest = readManifest(*file);
-  return manifest && manifest->ranks > 1;
+  return manifest && manifest->ranks > 1 ? rank : std::nullopt;
 }
 
 void redirect(int stream, const char *file) {
@@ -224,10 +227,11 @@ Result<Parsed> parseQuietly(const char *program, int argc, const char *const *ar
 int runProgram(const Device &device, const char *program, int argc, const char *const *argv) {
   setProgramName(argc > 0 ? argv[0] : program);
   setUpSignals();
-  bool follows = isFollower(program);
+  std::optional<int64_t> rank = rankOf(program);
+  bool follows = rank.value_or(0) > 0;
   if (follows)
     becomeFollower();
-  else if (rankFromEnvironment())
+  else if (rank)
     endWithParent(SIGTERM);
   Result<Parsed> parsed = follows ? parseQuietly(program, argc, argv) : parse(program, argc, argv);
   if (parsed && parsed->exit)
@@ -243,7 +247,7 @@ int runProgram(const Device &device, const char *program, int argc, const char *
   if (!done) {
     if (!done.error().message.empty()) // otherwise it has been reported
       reportError(done.error().message);
-    if (parsed)
+    if (parsed && rank)
       MpiRanks::abandon();
     return 1;
   }

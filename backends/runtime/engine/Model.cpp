@@ -102,14 +102,15 @@ Status Model::loadCode() {
   return {};
 }
 
-/// Whether weights may be read from disk in huge pages. Not if memory is scarce and a token needs
-/// only some of the weights (selected experts), because other experts in the same huge pages would
-/// be read as well.
-static bool readsInHugePages(const Manifest &manifest) {
+/// Whether weights may be read from disk in huge pages. Not if memory is scarce, with the weights
+/// of all ranks of this machine, and a token needs only some of the weights (selected experts),
+/// because other experts in the same huge pages would be read as well.
+static bool readsInHugePages(const Manifest &manifest, uint64_t ranksOnHost) {
   auto bytes = static_cast<double>(manifest.weightBytes);
   double memory =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  return manifest.cost.weightBytesPerToken >= 0.9 * bytes || bytes <= memory / 2;
+  return manifest.cost.weightBytesPerToken >= 0.9 * bytes ||
+         bytes * static_cast<double>(ranksOnHost) <= memory / 2;
 }
 
 /// The part of the section of weights that the rank has.
@@ -127,7 +128,8 @@ program::Section Model::ownWeights() const {
 }
 
 Status Model::mapWeights() {
-  Result<Mapping> mapping = program.map(ownWeights(), readsInHugePages(description));
+  Result<Mapping> mapping =
+      program.map(ownWeights(), readsInHugePages(description, resources.ranksOnHost));
   if (!mapping)
     return mapping.error();
   weightMapping = *std::move(mapping);
@@ -153,9 +155,15 @@ Status Model::readWeights() {
   return {};
 }
 
+uint64_t Model::memory(const std::string &root) const {
+  return resources.memory ? *resources.memory : availableMemory(root);
+}
+
 uint64_t Model::memoryBesidesWeights(const std::string &root) const {
-  uint64_t available = availableMemory(root);
-  return available - std::min<uint64_t>(available, weightMapping.bytes().size());
+  uint64_t available = memory(root);
+  // A copy in huge pages was not allocated yet when the ranks shared the memory.
+  uint64_t weights = resources.memory ? weightBytes.size() : weightMapping.bytes().size();
+  return available - std::min(available, weights);
 }
 
 Status Model::checkWeights() const {
@@ -188,12 +196,14 @@ Status Model::checkReadable() const {
   return {};
 }
 
-Status Model::start(const Device &device, unsigned threads) {
-  Result<std::unique_ptr<Runtime>> started = device.start(threads, manifest().features);
+Status Model::start(const Device &device) {
+  Result<std::unique_ptr<Runtime>> started = device.start(resources.threads, manifest().features);
   if (!started)
     return started.error();
   ownRuntime = *std::move(started);
   ownRuntime->setCommunicator(ranks);
+  if (resources.areOversubscribed)
+    ownRuntime->pool().setOversubscribed(true);
   const auto *needed = static_cast<const int64_t *>(symbol("mica_runtime_bytes"));
   int64_t size = ownRuntime->table().size;
   if (!needed || *needed > size)
@@ -204,14 +214,15 @@ Status Model::start(const Device &device, unsigned threads) {
 }
 
 Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, const Device &device,
-                                           unsigned threads, Pages weights, Communicator *ranks) {
+                                           const Resources &resources, Pages weights,
+                                           Communicator *ranks) {
   Computation computation(ranks);
   Result<Manifest> manifest = readManifest(file);
   if (!manifest)
     return manifest.error();
   if (Status able = device.check(manifest->cpu, manifest->features); !able)
     return able.error();
-  std::unique_ptr<Model> model(new Model(std::move(file), *std::move(manifest), ranks));
+  std::unique_ptr<Model> model(new Model(std::move(file), *std::move(manifest), resources, ranks));
   if (Status known = checkCount(model->manifest(), ranks ? ranks->size() : 0); !known)
     return known.error();
   // Before weights are mapped, because the ranks' parts depend on their sizes.
@@ -221,7 +232,7 @@ Result<std::unique_ptr<Model>> Model::load(program::ProgramFile file, const Devi
     return loaded.error();
   if (Status there = weights == Pages::Huge ? model->readWeights() : model->mapWeights(); !there)
     return there.error();
-  if (Status started = model->start(device, threads); !started)
+  if (Status started = model->start(device); !started)
     return started.error();
   model->isLoaded = true;
   return model;

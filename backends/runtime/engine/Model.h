@@ -4,6 +4,7 @@
 
 #include "backends/runtime/abi/Device.h"
 #include "backends/runtime/abi/Manifest.h"
+#include "backends/runtime/abi/Resources.h"
 #include "backends/runtime/abi/RowRole.h"
 #include "backends/runtime/program/ProgramFile.h"
 #include "backends/runtime/support/HugePages.h"
@@ -29,11 +30,12 @@ public:
   using Forward = void (*)(void *const *descriptors, RowRole role, const RuntimeTable *runtime);
 
   /// Checks the device against the manifest, then loads the code and maps the weights; with huge
-  /// pages, reads them into huge pages instead. Finally starts `threads` threads, including the
-  /// caller. No code of the model object runs before the check. A program for several ranks needs
-  /// as many: those of `ranks`, which must outlive the model. The weights are those of the rank.
+  /// pages, reads them into huge pages instead. Finally starts the threads of `resources`. No code
+  /// of the model object runs before the check. A program for several ranks needs as many: those of
+  /// `ranks`, which must outlive the model. The weights are those of the rank.
   static Result<std::unique_ptr<Model>> load(program::ProgramFile file, const Device &device,
-                                             unsigned threads, Pages weights = Pages::Small,
+                                             const Resources &resources,
+                                             Pages weights = Pages::Small,
                                              Communicator *ranks = nullptr);
   ~Model();
   Model(const Model &) = delete;
@@ -42,9 +44,11 @@ public:
   const Manifest &manifest() const { return description; }
   const program::ProgramFile &file() const { return program; }
   std::span<const std::byte> weights() const { return weightBytes; }
-  /// Bytes of memory that can be allocated before the system evicts the weights: without those that
-  /// are mapped, because memory with contents of files counts as available. `root`: see
-  /// availableMemory.
+  /// Bytes of memory that are available to this process: see availableMemory. If there are several
+  /// ranks, a share that is the same for all, of what was available before they loaded the model.
+  uint64_t memory(const std::string &root = "") const;
+  /// Bytes of it that can be allocated before the system evicts the weights: without those that are
+  /// mapped, because memory with contents of files counts as available.
   uint64_t memoryBesidesWeights(const std::string &root = "") const;
   /// Reads all weights. Fails if their hash differs from the stored one.
   Status verifyWeights() const;
@@ -68,17 +72,20 @@ public:
   const void *symbol(const char *name) const;
 
 private:
-  Model(program::ProgramFile file, Manifest manifest, Communicator *ranks)
-      : program(std::move(file)), description(std::move(manifest)), ranks(ranks) {}
+  Model(program::ProgramFile file, Manifest manifest, const Resources &resources,
+        Communicator *ranks)
+      : program(std::move(file)), description(std::move(manifest)), resources(resources),
+        ranks(ranks) {}
   program::Section ownWeights() const;
   Status loadCode();
   Status mapWeights();
   Status readWeights();
   Status checkWeights() const;
-  Status start(const Device &device, unsigned threads);
+  Status start(const Device &device);
 
   program::ProgramFile program;
   Manifest description;
+  Resources resources;
   Communicator *ranks; ///< null: this process runs the model alone
   Mapping weightMapping;
   Memory weightMemory;                    ///< instead

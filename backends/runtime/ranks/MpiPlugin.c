@@ -115,9 +115,9 @@ static int share(uint64_t bytes, void **memory) {
   return error;
 }
 
-static int crowded;
+static int oversubscribed;
 
-static void setCrowded(int is) { crowded = is; }
+static void setOversubscribed(int is) { oversubscribed = is; }
 
 /// Waits without occupying the processor for long, or at all if others need it.
 static int await(MPI_Request *request) {
@@ -133,7 +133,7 @@ static int await(MPI_Request *request) {
     struct timespec pause = {0, polls < 2 * spins ? 20000 : 1000000};
     if (polls > spins)
       nanosleep(&pause, NULL);
-    else if (crowded)
+    else if (oversubscribed)
       sched_yield();
   }
 }
@@ -241,7 +241,7 @@ static void finish(void) {
 }
 
 __attribute__((visibility("default"))) const MicaMpi *micaMpi(void) {
-  static const MicaMpi functions = {MICA_MPI_ABI, start,     message,  share,       setCrowded,
+  static const MicaMpi functions = {MICA_MPI_ABI, start,     message,  share,       setOversubscribed,
                                     allGather,    broadcast, sendBeat, receiveBeat, finish};
   return &functions;
 }

@@ -24,7 +24,7 @@ typedef struct MicaMpi {
   /// one host. Called once, by all ranks.
   int (*share)(uint64_t bytes, void **memory);
   /// See rt::Communicator.
-  void (*setCrowded)(int is);
+  void (*setOversubscribed)(int is);
   /// See rt::Communicator. Leaves the processor to others while it waits.
   int (*allGather)(const void *part, uint64_t bytes, void *all);
   int (*broadcast)(void *data, uint64_t bytes);

@@ -236,15 +236,22 @@ Status MpiRanks::allGather(const void *part, uint64_t bytes, void *all) {
   });
 }
 
+Status MpiRanks::allGatherInPieces(const void *part, uint64_t bytes,
+                                   const std::function<void(const Received &)> &take) {
+  if (!shared)
+    return Communicator::allGatherInPieces(part, bytes, take);
+  return exchange([&] { return shared->allGatherInPieces(part, bytes, take); });
+}
+
 Status MpiRanks::broadcast(void *data, uint64_t bytes) {
   return exchange(
       [&] { return shared ? shared->broadcast(data, bytes) : check(mpi.broadcast(data, bytes)); });
 }
 
-void MpiRanks::setCrowded(bool is) {
+void MpiRanks::setOversubscribed(bool is) {
   if (shared)
-    shared->setCrowded(is);
-  mpi.setCrowded(is);
+    shared->setOversubscribed(is);
+  mpi.setOversubscribed(is);
 }
 
 void MpiRanks::setComputing(bool is) { monitor->setComputing(is); }

@@ -41,8 +41,10 @@ public:
   int64_t size() const override { return count; }
   std::string describe(int64_t rank) const override;
   Status allGather(const void *part, uint64_t bytes, void *all) override;
+  Status allGatherInPieces(const void *part, uint64_t bytes,
+                           const std::function<void(const Received &)> &take) override;
   Status broadcast(void *data, uint64_t bytes) override;
-  void setCrowded(bool is) override;
+  void setOversubscribed(bool is) override;
   void setComputing(bool is) override;
   void onFailure(std::function<void(const Error &)> callback) override;
   /// Rank 0 first calls the callback of onFailure; other ranks tell rank 0, which gets time to do

@@ -98,7 +98,7 @@ Status SharedMemoryRanks::waitFor(int64_t rank, uint64_t wanted) const {
       __builtin_ia32_pause();
     }
     auto waited = Clock::now() - start;
-    if (waited < spinTime && !crowded)
+    if (waited < spinTime && !oversubscribed)
       continue;
     if (waited < awakeTime) {
       sched_yield();
@@ -146,9 +146,9 @@ void SharedMemoryRanks::arrive(Kind kind, uint64_t bytes) {
   futexWake(shared->wakeups);
 }
 
-Status SharedMemoryRanks::allGather(const void *part, uint64_t bytes, void *all) {
+template <typename Take>
+Status SharedMemoryRanks::gather(const void *part, uint64_t bytes, const Take &take) {
   const auto *from = static_cast<const std::byte *>(part);
-  auto *to = static_cast<std::byte *>(all);
   for (uint64_t at = 0; at < bytes; at += pieceBytes) {
     uint64_t piece = std::min(pieceBytes, bytes - at);
     ++exchange;
@@ -166,10 +166,22 @@ Status SharedMemoryRanks::allGather(const void *part, uint64_t bytes, void *all)
         return there;
       if (Status same = requireSame(other, Kind::Gather, bytes); !same)
         return same;
-      std::memcpy(to + static_cast<uint64_t>(other) * bytes + at, bytesOf(other), piece);
+      take(Received{other, at, piece, bytesOf(other)});
     }
   }
   return {};
+}
+
+Status SharedMemoryRanks::allGather(const void *part, uint64_t bytes, void *all) {
+  auto *to = static_cast<std::byte *>(all);
+  return gather(part, bytes, [&](const Received &piece) {
+    std::memcpy(to + static_cast<uint64_t>(piece.rank) * bytes + piece.at, piece.data, piece.bytes);
+  });
+}
+
+Status SharedMemoryRanks::allGatherInPieces(const void *part, uint64_t bytes,
+                                            const std::function<void(const Received &)> &take) {
+  return gather(part, bytes, take);
 }
 
 Status SharedMemoryRanks::broadcast(void *data, uint64_t bytes) {

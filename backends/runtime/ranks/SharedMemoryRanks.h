@@ -11,8 +11,8 @@
 namespace mica::rt {
 
 /// An exchange is two copies and a few words that ranks wait for. A rank that waits spins for a
-/// short while, unless the processors are crowded, then leaves the processor to other threads, then
-/// sleeps.
+/// short while, unless the processors are oversubscribed, then leaves the processor to other
+/// threads, then sleeps.
 class SharedMemoryRanks final : public Communicator {
 public:
   /// The number of bytes that `size` ranks share.
@@ -25,8 +25,10 @@ public:
   int64_t rank() const override { return self; }
   int64_t size() const override { return count; }
   Status allGather(const void *part, uint64_t bytes, void *all) override;
+  Status allGatherInPieces(const void *part, uint64_t bytes,
+                           const std::function<void(const Received &)> &take) override;
   Status broadcast(void *data, uint64_t bytes) override;
-  void setCrowded(bool is) override { crowded = is; }
+  void setOversubscribed(bool is) override { oversubscribed = is; }
   [[noreturn]] void fail(const Error &error) override;
   /// Whether the process of a rank has ended.
   bool hasEnded(int64_t rank) const;
@@ -47,10 +49,11 @@ private:
   Status waitFor(int64_t rank, uint64_t exchange) const;
   Status requireSame(int64_t rank, Kind kind, uint64_t bytes) const;
   void arrive(Kind kind, uint64_t bytes);
+  template <typename Take> Status gather(const void *part, uint64_t bytes, const Take &take);
 
   Shared *shared;
   int64_t self, count;
-  bool crowded = false;
+  bool oversubscribed = false;
   uint64_t exchange = 0; ///< the number of the current one
 };
 

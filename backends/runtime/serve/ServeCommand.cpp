@@ -3,7 +3,6 @@
 #include "backends/runtime/serve/ApiError.h"
 #include "backends/runtime/serve/HttpServer.h"
 #include "backends/runtime/serve/MemoryShares.h"
-#include "backends/runtime/support/AvailableMemory.h"
 #include "backends/runtime/support/Process.h"
 #include "backends/runtime/support/Report.h"
 #include "backends/runtime/support/SignalCleanup.h"
@@ -33,7 +32,7 @@ Result<int64_t> chooseSequences(const Model &model, const ServeArguments &argume
   const Manifest &manifest = model.manifest();
   uint64_t each = std::max<uint64_t>(cacheBytesPerSequence(manifest, chunk), 1);
   uint64_t budget = arguments.cacheBytes.value_or(
-      defaultCacheBytes(availableMemory(""), model.memoryBesidesWeights(), each));
+      defaultCacheBytes(model.memory(), model.memoryBesidesWeights(), each));
   auto fitting = static_cast<int64_t>(std::min<uint64_t>(budget / each, 1 << 20));
   if (int64_t least = arguments.sequences.value_or(1); least > fitting)
     return Error{numSequences(least) + " of " + std::to_string(manifest.maxSeq) +
@@ -101,7 +100,7 @@ MemoryShares sharesBeside(const Model &model, uint64_t caches, uint64_t checkpoi
   // Of calls for prompts, and of those that decode.
   uint64_t buffers = bytesOfCall(model.manifest(), chunk, sequences) +
                      bytesOfCall(model.manifest(), sequences, sequences);
-  return memoryShares(availableMemory(""), model.memoryBesidesWeights(),
+  return memoryShares(model.memory(), model.memoryBesidesWeights(),
                       caches + checkpoints + buffers);
 }
 

@@ -32,9 +32,10 @@ struct ServeArguments {
 
 using ModelLoader = std::function<Result<std::unique_ptr<Model>>()>;
 
-/// The default of ServeArguments::cacheBytes: half of the memory that is available besides the
-/// weights (Model::memoryBesidesWeights). A single sequence, of `ofSequence` bytes, may take half
-/// of all available memory: the server then works, although weights may be evicted.
+/// The default of ServeArguments::cacheBytes, of each rank: half of the memory that is available
+/// (Model::memory) besides the weights (Model::memoryBesidesWeights). A single sequence, of
+/// `ofSequence` bytes, may take half of all available memory: the server then works, although
+/// weights may be evicted.
 uint64_t defaultCacheBytes(uint64_t available, uint64_t besidesWeights, uint64_t ofSequence);
 
 /// Listens, loads the model on another thread, and serves it. Returns after a signal. Errors: an

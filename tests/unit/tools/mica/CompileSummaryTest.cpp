@@ -175,7 +175,7 @@ TEST(CompileSummary, OfSeveralRanksStartsMpirun) {
   summary.plugins = {"mica-mpi-mpich.so", "mica-mpi-openmpi.so"};
   EXPECT_EQ(summary.toText(),
             "wrote smol (95.00 MiB, bf16), with mica-mpi-mpich.so and mica-mpi-openmpi.so next to "
-            "it; try mpirun -n 2 ./smol chat");
+            "it; try mpirun -n 2 --bind-to none ./smol chat");
   summary.foreignTarget = "znver5";
   EXPECT_EQ(summary.toText(),
             "wrote smol (95.00 MiB, bf16), with mica-mpi-mpich.so and mica-mpi-openmpi.so next to "

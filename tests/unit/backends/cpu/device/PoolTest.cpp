@@ -197,6 +197,24 @@ TEST(PoolSleep, IdlePoolUsesNoProcessorTime) {
   EXPECT_LT(min, 0.003);
 }
 
+// A rank whose processors others need as well does not spin: neither its workers before a fork, nor
+// the calling thread before a join.
+TEST(PoolSleep, OversubscribedThreadsSleepAtOnce) {
+  Pool pool(2);
+  pool.setOversubscribed(true);
+  auto sleepLong = [](void *, int64_t begin, int64_t) {
+    if (begin == 1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  double before = processorSeconds();
+  for (int i = 0; i < 50; ++i) {
+    pool.parallelFor(sleepLong, nullptr, 2);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  // Spinning takes 1 ms before each fork.
+  EXPECT_LT(processorSeconds() - before, 0.025);
+}
+
 TEST(PoolSleep, OversubscriptionDoesNotStall) {
   // Many more threads than processors: a join that only spins would wait for whole time slices.
   Pool pool(4 * std::max(1u, std::thread::hardware_concurrency()));

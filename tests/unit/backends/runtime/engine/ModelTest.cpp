@@ -121,6 +121,21 @@ TEST_F(ModelTest, MappedWeightsAreNotAvailableMemory) {
   EXPECT_EQ((*copied)->memoryBesidesWeights(folder.file("root")), 1024000u);
 }
 
+// The share was determined before the weights were read into memory, or mapped.
+TEST_F(ModelTest, RanksShareMemory) {
+  uint64_t weights = model->weights().size();
+  Resources resources(1);
+  resources.memory = weights + 1000;
+  for (Pages pages : {Pages::Small, Pages::Huge}) {
+    auto file = program::ProgramFile::open(folder.file("fake"));
+    ASSERT_TRUE(file) << file.error().message;
+    auto shared = Model::load(*std::move(file), CpuDevice(), resources, pages);
+    ASSERT_TRUE(shared) << shared.error().message;
+    EXPECT_EQ((*shared)->memory(), weights + 1000);
+    EXPECT_EQ((*shared)->memoryBesidesWeights(), 1000u);
+  }
+}
+
 /// A device of an earlier build, whose table lacks the last function.
 class EarlierDevice final : public Device {
   class EarlierRuntime final : public Runtime {

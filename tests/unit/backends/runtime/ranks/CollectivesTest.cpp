@@ -40,11 +40,12 @@ class CollectivesTest : public testing::TestWithParam<Shape> {
 protected:
   int64_t part() const { return (GetParam().columns + GetParam().ranks - 1) / GetParam().ranks; }
 };
-// Parts that are the row, parts with padding, rows with gaps, more rows than one thread copies.
+// Parts that are the row, parts with padding, rows with gaps, more rows than one thread copies,
+// rows that are received in two pieces.
 INSTANTIATE_TEST_SUITE_P(Shapes, CollectivesTest,
                          testing::Values(Shape{2, 1, 64, 0}, Shape{3, 1, 64, 0}, Shape{3, 5, 64, 0},
                                          Shape{4, 7, 10, 3}, Shape{8, 2, 9, 0},
-                                         Shape{2, 700, 130, 1}));
+                                         Shape{2, 700, 130, 1}, Shape{3, 3000, 130, 1}));
 
 TEST_P(CollectivesTest, columnsAreGatheredAndSliced) {
   auto [ranks, rows, columns, gap] = GetParam();

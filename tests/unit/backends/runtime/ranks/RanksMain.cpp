@@ -1,10 +1,11 @@
 // mica-ranks ONE SEVERAL [THREADS]: checks that the logits of the program SEVERAL, whose ranks are
-// threads of this process, are bit-identical to those of the program ONE of the same model: of
-// prompts of several sizes and of steps of decoding, with logits for every row. Prints the first
-// difference and exits with 1, or prints how much was compared.
+// threads of this process, with THREADS threads each, are bit-identical to those of the program ONE
+// of the same model: of prompts of several sizes and of steps of decoding, with logits for every
+// row. Prints the first difference and exits with 1, or prints how much was compared.
 #include "backends/cpu/device/CpuDevice.h"
 #include "backends/runtime/abi/KernelStack.h"
 #include "backends/runtime/engine/Session.h"
+#include "backends/runtime/ranks/RankResources.h"
 #include "backends/runtime/support/Threads.h"
 #include "tests/unit/backends/runtime/ranks/ThreadRanks.h"
 
@@ -31,9 +32,10 @@ template <typename T> T orDie(Result<T> result) {
   return *std::move(result);
 }
 
-std::unique_ptr<Model> loadModel(const char *path, unsigned threads, Communicator *ranks) {
+std::unique_ptr<Model> loadModel(const char *path, const Resources &resources,
+                                 Communicator *ranks) {
   CpuDevice device;
-  return orDie(Model::load(orDie(mica::program::ProgramFile::open(path)), device, threads,
+  return orDie(Model::load(orDie(mica::program::ProgramFile::open(path)), device, resources,
                            Pages::Small, ranks));
 }
 
@@ -76,7 +78,9 @@ int main(int argc, char **argv) {
   std::vector<float> expected = logitsOf(*loadModel(argv[1], threads, nullptr)), found;
   int64_t size = orDie(readManifest(orDie(mica::program::ProgramFile::open(argv[2])))).ranks;
   runRanks(size, [&](SharedMemoryRanks &ranks) {
-    std::unique_ptr<Model> model = loadModel(argv[2], threads, &ranks);
+    RankResources resources = orDie(resourcesOfRank(ranks, threads));
+    ranks.setOversubscribed(resources.areOversubscribed);
+    std::unique_ptr<Model> model = loadModel(argv[2], resources, &ranks);
     if (ranks.rank() > 0)
       return orDie(Session::follow(*model));
     found = logitsOf(*model);

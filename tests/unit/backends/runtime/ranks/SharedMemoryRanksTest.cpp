@@ -23,7 +23,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, SharedMemoryRanksTest, testing::Values(1, 2, 3, 
 TEST_P(SharedMemoryRanksTest, exchangesArrive) {
   int64_t size = GetParam();
   runRanks(size, [&](SharedMemoryRanks &ranks) {
-    ranks.setCrowded(size > 3);
+    ranks.setOversubscribed(size > 3);
     std::mt19937 random(7); // the same on all ranks
     for (int64_t exchange = 0; exchange < 300; ++exchange) {
       uint64_t bytes = random() % 20 == 0 ? random() % 1'000'000 : random() % 5000;
