@@ -100,8 +100,7 @@ MemoryShares sharesBeside(const Model &model, uint64_t caches, uint64_t checkpoi
   // Of calls for prompts, and of those that decode.
   uint64_t buffers = bytesOfCall(model.manifest(), chunk, sequences) +
                      bytesOfCall(model.manifest(), sequences, sequences);
-  return memoryShares(model.memory(), model.memoryBesidesWeights(),
-                      caches + checkpoints + buffers);
+  return memoryShares(model.memory(), model.memoryBesidesWeights(), caches + checkpoints + buffers);
 }
 
 Result<std::unique_ptr<Service>> startService(const ModelLoader &load,
