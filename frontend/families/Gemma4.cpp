@@ -271,10 +271,8 @@ llvm::Expected<const Family *> chooseGemma4(const FamilyEvidence &) {
       {"video_token_id", ofMedia},
       {"vision_soft_tokens_per_image", "number of tokens of an image"},
   };
-  static constexpr llvm::StringLiteral leftOut =
-      "describes an encoder, which the program omits: it reads text only";
-  static constexpr IgnoredKeyRow leftOutParts[] = {{"audio_config", leftOut},
-                                                   {"vision_config", leftOut}};
+  static constexpr IgnoredKeyRow leftOutParts[] = {{"audio_config", reasons::encoder},
+                                                   {"vision_config", reasons::encoder}};
   static constexpr TextPart textPart = {"text_config", "gemma4_text", keysAround, ignoredAround,
                                         leftOutParts};
   static constexpr llvm::StringLiteral architectures[] = {"Gemma4ForConditionalGeneration"};

@@ -24,6 +24,8 @@ inline constexpr llvm::StringLiteral laterTokens =
     "belongs to a multi-token prediction (MTP) module, which is left out";
 inline constexpr llvm::StringLiteral mtpHead =
     "describes the multi-token prediction (MTP) head, see --keep-mtp";
+inline constexpr llvm::StringLiteral encoder =
+    "describes an encoder, which the program omits: it reads text only";
 /// The key is not ignored: it was read before the others.
 inline constexpr llvm::StringLiteral used = "";
 } // namespace reasons

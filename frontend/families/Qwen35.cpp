@@ -56,8 +56,7 @@ static constexpr IgnoredKeyRow ignoredAround[] = {
     {"video_token_id", ofImages},        {"vision_end_token_id", ofImages},
     {"vision_start_token_id", ofImages},
 };
-static constexpr IgnoredKeyRow leftOutParts[] = {
-    {"vision_config", "describes an encoder, which the program omits: it reads text only"}};
+static constexpr IgnoredKeyRow leftOutParts[] = {{"vision_config", reasons::encoder}};
 static constexpr TextPart textPart = {"text_config", "qwen3_5_text", keysAround, ignoredAround,
                                       leftOutParts};
 static constexpr TextPart textPartOfMoe = {"text_config", "qwen3_5_moe_text", keysAround,

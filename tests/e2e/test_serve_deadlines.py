@@ -65,7 +65,7 @@ class Deadlines(Case):
         answer = connection.getresponse()
         text = answer.read().decode()
         connection.close()
-        return answer.status, json.loads(text.strip().split("\n\n")[-1].removeprefix("data: "))["error"]["message"]
+        return answer.status, json.loads(text)["error"]["message"]
 
     def test_request_timeout(self):
         usual = long_prompt()[1]

@@ -162,9 +162,8 @@ uint64_t maxParsedBytes(std::string_view text) {
     }
   }
   // A value is in the builder's list, which is copied when it grows, or becomes a container; malloc
-  // keeps what was freed. A key, string or container has an object of its own, and an entry in
-  // several lists if it is a key. A text is in two buffers of the parser that grow, and in the
-  // value.
+  // keeps what was freed. Each key, string and container is a separate object; a key also has
+  // entries in several lists. A text is in two buffers of the parser that grow, and in the value.
   constexpr uint64_t bytesOfText = 4, bytesOfValue = 3 * sizeof(Json), bytesOfPart = 128;
   return bytesOfText * text.size() + bytesOfValue * values +
          bytesOfPart * std::min<uint64_t>(parts, kMaxParts);

@@ -110,7 +110,7 @@ class Client:
                 if "error" in event:
                     raise AssertionError(line.decode())
                 usage = event.get("usage") or usage
-                # The event with the reason for the end has no token of its own.
+                # The event with the finish reason contains no token.
                 if event["choices"] and event["choices"][0]["finish_reason"] is None:
                     times.append(arrived)
         writer.close()
