@@ -530,4 +530,4 @@ class Checkpoints(Case):
             self.assertEqual(own.metric("mica_checkpoint_bytes"), each)
             self.assertEqual(self.usage(own, prompt + "a")[0], first)
         compiled = execute([harness.mica, "compile", with_a_tokenizer(), "-v", "-o", pathlib.Path(harness.folder("sizes")) / "out"])
-        self.assertRegex(compiled.stderr.decode(), r"state: .* of it, of any length, and 1.97 KiB per checkpoint\n")
+        self.assertRegex(compiled.stderr.decode(), r"state: .* per sequence, of any length, and 1.97 KiB per checkpoint\n")

@@ -68,7 +68,7 @@ public:
 /// Hosts may be reached one after the other.
 constexpr unsigned startSeconds = 60;
 /// All ranks have announced that they end.
-constexpr unsigned endSeconds = 3;
+constexpr unsigned endSeconds = 2;
 
 /// Whether MPI has been started, or attempted to.
 bool isMpiStarted = false;
