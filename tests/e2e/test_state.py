@@ -401,6 +401,9 @@ class SharedCaches(Rewinding):
         said = json.loads(self.program().run("info", "--json").stdout)
         self.assertEqual(said["cache_bytes_per_token"], (4 + 8) * 2 * 4)
         self.assertEqual(said["cache_bytes"], (CONTEXT * 8 + RING * 4) * 2 * 4)
+        # Each of them is read by its own layer and a later one.
+        self.assertEqual({(cache["bytes_per_token"], cache["bytes_read_per_position"]) for cache in said["manifest"]["caches"]},
+                         {(4 * 4, 2 * 4 * 4), (8 * 4, 2 * 8 * 4)})
 
     def test_chunk_sizes(self):
         """Two sequences of uneven lengths, beyond the window and beyond the rings, in odd chunks, compared with each of them alone."""
