@@ -12,6 +12,7 @@
 #include "ir/Mica/Diagnostics.h"
 #include "ir/Mica/EntrySignature.h"
 #include "ir/Mica/Mica.h"
+#include "passes/support/CacheOrigins.h"
 
 #include "mlir/Interfaces/InferIntRangeInterface.h"
 
@@ -19,81 +20,6 @@
 
 using namespace mlir;
 using namespace mica;
-
-namespace {
-/// Traces caches back to their origin. Terminates because calls are not recursive (see
-/// verifyNoRecursion).
-class CacheOrigins {
-public:
-  /// The function argument that `cache` was before all appends, or null.
-  BlockArgument argumentOf(Value cache) {
-    BlockArgument origin = originOf(cache);
-    while (origin) {
-      auto loop = dyn_cast<scf::ForOp>(origin.getOwner()->getParentOp());
-      if (!loop)
-        break;
-      origin = originOf(loop.getTiedLoopInit(origin)->get());
-    }
-    return origin;
-  }
-
-  /// The function argument or loop iteration argument that `cache` was before all appends, or null.
-  BlockArgument originOf(Value cache) {
-    SmallVector<Value> passed;
-    while (cache && !isa<BlockArgument>(cache)) {
-      auto known = origins.find(cache);
-      if (known != origins.end()) {
-        cache = known->second;
-        break;
-      }
-      passed.push_back(cache);
-      cache = followBack(cast<OpResult>(cache));
-    }
-    auto origin = dyn_cast_or_null<BlockArgument>(cache);
-    // In a deep model, a cache passes through many calls: cache the result for each of them.
-    for (Value value : passed)
-      origins[value] = origin;
-    return origin;
-  }
-
-private:
-  /// The same cache before the op that produces it, or null.
-  Value followBack(OpResult cache) {
-    Operation *op = cache.getOwner();
-    if (auto update = dyn_cast<UpdatesState>(op))
-      return update.getStateBefore(cache);
-    if (auto loop = dyn_cast<scf::ForOp>(op))
-      return followLoop(loop, cache.getResultNumber());
-    if (auto call = dyn_cast<func::CallOp>(op))
-      return followCall(call, cache.getResultNumber());
-    return {};
-  }
-
-  /// A loop must pass the cache to the same iteration argument.
-  Value followLoop(scf::ForOp loop, unsigned index) {
-    BlockArgument carried = loop.getRegionIterArg(index);
-    return originOf(loop.getYieldedValues()[index]) == carried ? loop.getInitArgs()[index]
-                                                               : Value();
-  }
-
-  /// The operand that a call returns as result `index`, or null.
-  Value followCall(func::CallOp call, unsigned index) {
-    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
-    auto [entry, isNew] = returned.try_emplace({callee, index});
-    if (isNew && callee.getBody().hasOneBlock()) {
-      Operation *ret = callee.getBody().front().getTerminator();
-      BlockArgument origin = originOf(ret->getOperand(index));
-      // originOf may have inserted into the map, which invalidates `entry`.
-      returned[{callee, index}] = origin;
-      return origin ? call.getOperand(origin.getArgNumber()) : Value();
-    }
-    return entry->second ? call.getOperand(entry->second.getArgNumber()) : Value();
-  }
-
-  DenseMap<Value, BlockArgument> origins;
-  DenseMap<std::pair<Operation *, unsigned>, BlockArgument> returned;
-};
-} // namespace
 
 namespace {
 /// Interprets calls and loops, with only integers evaluated, to find the layers that are appended

@@ -836,10 +836,12 @@ class ExplorePage(Case):
         with Browser() as browser:
             page = Shown(browser, explore("parallel"), "#view=memory")
             rows = page.run("return [...document.querySelectorAll('#caches tbody tr')].map(row => [...row.cells].map(cell => cell.textContent))")
-        sizes = {name: (per_token, state) for name, _, _, per_token, state in rows}
-        # Two layers with rings of 64 rows, and with two matrices of 6 heads and a ring of their keys, values and decays.
-        self.assertEqual(sizes, {"keys0": ("64", ""), "values0": ("64", ""), "conv_state0": ("0", str(2 * 64 * 88 * 4)),
-                                 "recurrent_state0": ("0", str(2 * 6 * (2 * 10 * 8 + 64 * (10 + 8 + 1)) * 4))})
+        sizes = {name: numbers for name, _, _, *numbers in rows}
+        # Two layers with rings of 64 rows, of which a checkpoint has 3, and with two matrices of 6 heads, of which it has one, and a ring
+        # of their keys, values and decays.
+        self.assertEqual(sizes, {"keys0": ["64", str(128 * 64), ""], "values0": ["64", str(128 * 64), ""],
+                                 "conv_state0": ["0", str(2 * 64 * 88 * 4), str(2 * 3 * 88 * 4)],
+                                 "recurrent_state0": ["0", str(2 * 6 * (2 * 10 * 8 + 64 * (10 + 8 + 1)) * 4), str(2 * 6 * 10 * 8 * 4)]})
         self.assertEqual([each["name"] for each in caches], list(sizes))
 
     def test_open(self):

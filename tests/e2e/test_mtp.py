@@ -151,6 +151,9 @@ class Mtp(Case):
     def test_bench(self):
         """What verifying costs: one pass per token, however many tokens are drafted."""
         built = program(FOLDER, "--keep-mtp", "--weights", "f32")
+        read = [cache["bytes_read_per_position"] for cache in json.loads(built.run("info", "--json").stdout)["manifest"]["caches"]
+                if cache["bytes_per_token"] > 0]
+        self.assertEqual([size > 0 for size in read], [True, True, False, False], "passes without drafts read no cache of the head")
         options = ("--gen", 8, "--batch", 1, "--batch", 2, "--prompt", 0, "--depth", 5, "--repeat", 2, "--mtp", 3)
         results = json.loads(built.run("bench", *options, "--json").stdout)["results"]
         self.assertEqual([each["test"] for each in results], ["tg8@d5", "tg8@b2@d5", "tg8@d5@m3", "tg8@b2@d5@m3"])

@@ -19,6 +19,11 @@ def cost_of(built):
     return json.loads(built.run("info", "--json").stdout)["manifest"]["cost"]
 
 
+def cache_bytes_of(built):
+    """Bytes of the caches that a token adds, which steps read for each position."""
+    return sum(cache["bytes_per_token"] for cache in json.loads(built.run("info", "--json").stdout)["manifest"]["caches"])
+
+
 def kernel(profile, start):
     """The sum of all kernels whose name begins with this."""
     chosen = [k for k in profile["kernels"] if k["kernel"].startswith(start)]
@@ -63,7 +68,7 @@ class Profile(Case):
 
     def test_attention_follows_the_depth(self):
         built = program(BUNDLED / "minimind-dense")
-        per_position = cost_of(built)["kv_bytes_per_position"]
+        per_position = cache_bytes_of(built)
         for depth in (0, 100):
             profile = profiles(built, "--prompt", 0, "--gen", 4, "--depth", depth)[f"tg4@d{depth}" if depth else "tg4"]
             # Steps that attend to depth + 1 to depth + 4 positions.
@@ -79,7 +84,7 @@ class Profile(Case):
         windowed = harness.compile_ir(edited, GOLDENS / "models/llama-gqa")
         for each, seen in ((built, 40 + 41), (windowed, 8 + 8)):
             profile = profiles(each, "--prompt", 0, "--gen", 2, "--depth", 39)["tg2@d39"]
-            self.assertEqual(kernel(profile, "attention")["bytes"], seen * cost_of(each)["kv_bytes_per_position"])
+            self.assertEqual(kernel(profile, "attention")["bytes"], seen * cache_bytes_of(each))
 
     def test_prompt(self):
         """Many rows: oneDNN's matmuls with their shapes, each expert at most once."""

@@ -135,17 +135,16 @@ class Rewinding(Case):
         for budget, rows in got.items():
             self.assertTrue(rows == expected, f"{budget} bytes of checkpoints")
 
-
-    def check_chunks(self, built, seed, *chunks):
+    def check_chunks(self, built, seed, *chunks, length=300, tolerance=1e-5):
         """Two sequences of different lengths have the same tokens and logits as each of them alone, in chunks of any size."""
-        ids = np.random.default_rng(seed).integers(3, 64, 300).tolist()
+        ids = np.random.default_rng(seed).integers(3, 64, length).tolist()
         prompts = [ids, ids[70:]]
         alone = [built.generate([prompt], 4) for prompt in prompts]
         for arguments in ((), *(("--prefill-chunk", chunk) for chunk in chunks)):
             tokens, rows = built.generate(prompts, 4, *arguments)
             for i, ((wanted,), (logits,)) in enumerate(alone):
                 self.assertEqual(tokens[i], wanted, f"sequence {i} {arguments}")
-                self.close(rows[i], logits, 1e-5, f"sequence {i} of two {arguments}")
+                self.close(rows[i], logits, tolerance, f"sequence {i} of two {arguments}")
 
 
 class ShortConvolutions(Rewinding):
@@ -401,18 +400,15 @@ class SharedCaches(Rewinding):
         said = json.loads(self.program().run("info", "--json").stdout)
         self.assertEqual(said["cache_bytes_per_token"], (4 + 8) * 2 * 4)
         self.assertEqual(said["cache_bytes"], (CONTEXT * 8 + RING * 4) * 2 * 4)
+        # Each of them is read by its own layer and a later one.
+        self.assertEqual({(cache["bytes_per_token"], cache["bytes_read_per_position"]) for cache in said["manifest"]["caches"]},
+                         {(4 * 4, 2 * 4 * 4), (8 * 4, 2 * 8 * 4)})
 
     def test_chunk_sizes(self):
         """Two sequences of uneven lengths, beyond the window and beyond the rings, in odd chunks, compared with each of them alone."""
-        ids = np.random.default_rng(13).integers(3, 64, 2600).tolist()
-        prompts = [ids, ids[70:]]
         for options in ((), ("--weights", "bf16", "--kv", "bf16"), ("--kv", "int8")):
-            alone = [self.program(*options).generate([prompt], 4, "--prefill-chunk", 64) for prompt in prompts]
-            for chunk in (7, 63, 200):
-                tokens, rows = self.program(*options).generate(prompts, 4, "--prefill-chunk", chunk)
-                for i, ((wanted,), (logits,)) in enumerate(alone):
-                    self.assertEqual(tokens[i], wanted, (options, chunk))
-                    self.close(rows[i], logits, 1e-5 if not options else 2e-2, f"sequence {i}, chunks of {chunk}")
+            with self.subTest(options=options):
+                self.check_chunks(self.program(*options), 13, 7, 63, 200, length=2600, tolerance=2e-2 if options else 1e-5)
 
     def test_rewinding(self):
         """A text is truncated by a draft and by more: rows equal those of a text computed at once."""

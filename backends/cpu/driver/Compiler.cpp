@@ -224,11 +224,10 @@ private:
     report.kv = kv;
     report.promptRows = *promptRowsOf(module);
     report.preservedBlocks = preservedBlocks(module);
-    report.cacheBytesPerToken =
-        manifest[keys::cost.text][keys::kvBytesPerPosition.text].get<int64_t>();
-    llvm::Expected<SequenceBytes> bytes = sequenceBytesOf(manifest);
+    llvm::Expected<SequenceBytes> bytes = addSequenceBytes(manifest);
     if (!bytes)
       return error(llvm::toString(bytes.takeError()));
+    report.cacheBytesPerToken = bytes->perToken;
     report.cacheBytes = bytes->caches;
     report.stateBytes = bytes->states;
     report.checkpointBytes = bytes->checkpoint;

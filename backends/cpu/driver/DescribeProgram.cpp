@@ -14,9 +14,13 @@
 #include "ir/Mica/Shard.h"
 #include "ir/Mica/StackedExperts.h"
 #include "ir/Mica/TensorPart.h"
+#include "passes/support/CacheKinds.h"
+#include "passes/support/CacheOrigins.h"
 #include "passes/support/Phases.h"
 #include "passes/support/Weights.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -74,16 +78,72 @@ static json shapeOf(SequenceState state) {
   return json(shape);
 }
 
+namespace {
+/// Counts how often a step reads a layer of each cache: several layers may read the same one, and
+/// those of a multi-token prediction head are in another function.
+class CacheReads {
+public:
+  /// The number of reads of each argument of `function`.
+  SmallVector<int64_t> of(func::FuncOp function) {
+    auto known = counts.find(function);
+    if (known != counts.end())
+      return known->second;
+    SmallVector<int64_t> reads(function.getNumArguments());
+    function.walk([&](Operation *op) {
+      if (auto attention = dyn_cast<AttentionOp>(op)) {
+        llvm::SmallSetVector<Value, 2> caches;
+        for (Value rows : {attention.getK(), attention.getV()})
+          if (Value cache = findCache(rows))
+            caches.insert(cache);
+        for (Value cache : caches)
+          add(reads, cache, iterationsOf(op));
+      } else if (auto call = dyn_cast<func::CallOp>(op)) {
+        SmallVector<int64_t> inside =
+            of(SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr()));
+        for (auto [operand, times] : llvm::zip_equal(call.getOperands(), inside))
+          if (times > 0)
+            add(reads, operand, times * iterationsOf(op));
+      }
+    });
+    counts[function] = reads;
+    return reads;
+  }
+
+private:
+  void add(SmallVector<int64_t> &reads, Value cache, int64_t times) {
+    if (BlockArgument argument = origins.argumentOf(cache))
+      reads[argument.getArgNumber()] += times;
+  }
+
+  /// How often the loops around an op execute it.
+  static int64_t iterationsOf(Operation *op) {
+    int64_t times = 1;
+    for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
+         loop = loop->getParentOfType<scf::ForOp>())
+      if (std::optional<llvm::APInt> trips = loop.getStaticTripCount())
+        times *= trips->getSExtValue();
+    return times;
+  }
+
+  CacheOrigins origins;
+  DenseMap<Operation *, SmallVector<int64_t>> counts;
+};
+} // namespace
+
 static json describeCaches(func::FuncOp entry) {
   json caches = json::array();
+  SmallVector<int64_t> reads = CacheReads().of(entry);
   llvm::StringMap<int64_t> counts;
   for (BlockArgument argument : EntrySignature(entry).states()) {
     auto state = cast<SequenceState>(argument.getType());
     std::string content = state.getContentName().str();
-    caches.push_back({{keys::cacheName.text, content + std::to_string(counts[content]++)},
-                      {keys::element.text, nameOf(precisionOf(state.getElementType())).str()},
-                      {keys::shape.text, shapeOf(state)},
-                      {keys::bytesPerToken.text, state.getBytesPerPosition()}});
+    caches.push_back(
+        {{keys::cacheName.text, content + std::to_string(counts[content]++)},
+         {keys::element.text, nameOf(precisionOf(state.getElementType())).str()},
+         {keys::shape.text, shapeOf(state)},
+         {keys::bytesPerToken.text, state.getBytesPerPosition()},
+         {keys::bytesReadPerPosition.text,
+          state.getBytesPerPosition() / state.getLayers() * reads[argument.getArgNumber()]}});
     if (state.getWindow() > 0)
       caches.back()[keys::window.text] = state.getWindow();
     if (state.getSlots() > 0)
@@ -176,7 +236,7 @@ llvm::StringMap<double> mica::cpu::sharesReadPerToken(ModuleOp module) {
 
 /// The cost of decoding one token: all matrices that are read are multiplied. Prefill computes
 /// logits only for the last row.
-static json describeCost(ModuleOp module, const json &caches) {
+static json describeCost(ModuleOp module) {
   double bytes = 0, ofLogits = logitsFlops(module), flops = -ofLogits;
   llvm::StringMap<double> shares = sharesReadPerToken(module);
   for (auto weight : module.getOps<WeightOp>()) {
@@ -185,13 +245,9 @@ static json describeCost(ModuleOp module, const json &caches) {
     bytes += static_cast<double>(getStoredBytes(type)) * part;
     flops += 2 * static_cast<double>(type.getNumElements()) * part;
   }
-  int64_t kvBytes = 0;
-  for (const json &cache : caches)
-    kvBytes += cache[keys::bytesPerToken.text].get<int64_t>();
   return {{keys::weightBytesPerToken.text, static_cast<int64_t>(bytes)},
           {keys::flopsPerToken.text, static_cast<int64_t>(flops)},
-          {keys::flopsPerLogits.text, static_cast<int64_t>(ofLogits)},
-          {keys::kvBytesPerPosition.text, kvBytes}};
+          {keys::flopsPerLogits.text, static_cast<int64_t>(ofLogits)}};
 }
 
 std::map<std::string, int64_t> mica::cpu::countOps(func::FuncOp function) {
@@ -348,18 +404,29 @@ json mica::cpu::describeProgram(ModuleOp module, Precision weights, Precision kv
     manifest[keys::ranks.text] = ranks;
     manifest[keys::replicated.text] = replicatedWeights(module);
   }
-  manifest[keys::cost.text] = describeCost(module, caches);
+  manifest[keys::cost.text] = describeCost(module);
   manifest[keys::caches.text] = std::move(caches);
   return manifest;
 }
 
-llvm::Expected<SequenceBytes> mica::cpu::sequenceBytesOf(const json &manifest) {
-  rt::Result<rt::Manifest> caches = rt::parseCaches(manifest);
-  if (!caches)
-    return llvm::createStringError(caches.error().message);
-  return SequenceBytes{static_cast<int64_t>(rt::cacheBytesPerSequence(*caches, rt::kMaxPromptRows)),
-                       static_cast<int64_t>(rt::stateBytesPerSequence(*caches)),
-                       static_cast<int64_t>(rt::checkpointBytes(*caches))};
+llvm::Expected<SequenceBytes> mica::cpu::addSequenceBytes(json &manifest) {
+  rt::Result<rt::Manifest> parsed = rt::parseCaches(manifest);
+  if (!parsed)
+    return llvm::createStringError(parsed.error().message);
+  SequenceBytes sum;
+  for (auto [index, cache] : llvm::enumerate(parsed->caches)) {
+    auto size = static_cast<int64_t>(rt::cacheBytesPerSequence(*parsed, cache, rt::kMaxPromptRows));
+    auto checkpoint = static_cast<int64_t>(rt::checkpointBytes(cache));
+    json &described = manifest[keys::caches.text][index];
+    described[keys::bytesPerSequence.text] = size;
+    if (checkpoint > 0)
+      described[keys::bytesPerCheckpoint.text] = checkpoint;
+    sum.perToken += static_cast<int64_t>(cache.bytesPerToken);
+    sum.caches += size;
+    sum.states += static_cast<int64_t>(rt::stateBytes(cache));
+    sum.checkpoint += checkpoint;
+  }
+  return sum;
 }
 
 /// Adds the locations in the model of the ops that launch `kernel`, without layer indices.

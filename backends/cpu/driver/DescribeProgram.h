@@ -47,11 +47,14 @@ std::map<std::string, std::string> rowsOfRoles(mlir::ModuleOp module);
 
 /// The sizes in bytes of the memory of one sequence.
 struct SequenceBytes {
+  int64_t perToken = 0;   ///< of all caches, per position
   int64_t caches = 0;     ///< of all caches and states, at its maximum length
   int64_t states = 0;     ///< of them, of states of fixed size
   int64_t checkpoint = 0; ///< of a checkpoint of these states
 };
-llvm::Expected<SequenceBytes> sequenceBytesOf(const nlohmann::json &manifest);
+/// Adds to each cache and state in `manifest` its size per sequence and checkpoint, and returns the
+/// sums.
+llvm::Expected<SequenceBytes> addSequenceBytes(nlohmann::json &manifest);
 
 /// At stage `loops`: every kernel and oneDNN matmul, by the name that a profile uses, with the
 /// locations in the model of the ops that run it.

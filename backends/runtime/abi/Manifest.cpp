@@ -173,6 +173,9 @@ CacheSpec parseCache(const Json &json) {
   for (const Json &size : array(at(json, keys::shape), keys::shape))
     cache.shape.push_back(integer(size, keys::shape, CacheSpec::blockCount, maxDimension));
   cache.bytesPerToken = bytes(at(json, keys::bytesPerToken), keys::bytesPerToken);
+  cache.bytesReadPerPosition = cache.bytesPerToken;
+  if (const Json *read = find(json, keys::bytesReadPerPosition))
+    cache.bytesReadPerPosition = bytes(*read, keys::bytesReadPerPosition);
   if (const Json *window = find(json, keys::window))
     cache.window = integer(*window, keys::window, 1, maxToken);
   if (const Json *slots = find(json, keys::slots)) {
@@ -301,7 +304,7 @@ Manifest::Cost parseCost(const Json &json) {
     return value ? number(*value, key) : 0;
   };
   return {numberAt(keys::weightBytesPerToken), numberAt(keys::flopsPerToken),
-          numberAt(keys::flopsPerLogits), numberAt(keys::kvBytesPerPosition)};
+          numberAt(keys::flopsPerLogits)};
 }
 
 Manifest parse(const Json &json) {
@@ -443,12 +446,15 @@ int64_t checkpointUnit(const CacheSpec &state) {
   return state.chunk > 0 ? state.chunk : ofRows;
 }
 
+uint64_t cacheBytesPerSequence(const Manifest &manifest, const CacheSpec &cache, int64_t rows) {
+  int64_t positions = std::min(manifest.maxSeq, positionsOfCache(manifest, cache, rows));
+  return stateBytes(cache) + cache.bytesPerToken * static_cast<uint64_t>(positions);
+}
+
 uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows) {
-  uint64_t bytes = stateBytesPerSequence(manifest);
+  uint64_t bytes = 0;
   for (const CacheSpec &cache : manifest.caches)
-    bytes +=
-        cache.bytesPerToken *
-        static_cast<uint64_t>(std::min(manifest.maxSeq, positionsOfCache(manifest, cache, rows)));
+    bytes += cacheBytesPerSequence(manifest, cache, rows);
   return bytes;
 }
 

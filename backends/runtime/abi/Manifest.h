@@ -24,9 +24,12 @@ struct CacheSpec {
   std::vector<int64_t>
       shape; ///< Physical; `batchSize` and `blockCount` are placeholders for run-time sizes.
   uint64_t bytesPerToken = 0; ///< Of one sequence.
-  int64_t window = 0;         ///< Positions up to a row's own that the model reads; 0: all.
-  int64_t slots = 0;          ///< positions in the ring buffer of a state of fixed size; 0: see
-                              ///< blocksOfCache
+  /// Bytes that a step reads per position of a sequence: of layers that read the cache of an
+  /// earlier one as well.
+  uint64_t bytesReadPerPosition = 0;
+  int64_t window = 0; ///< Positions up to a row's own that the model reads; 0: all.
+  int64_t slots = 0;  ///< positions in the ring buffer of a state of fixed size; 0: see
+                      ///< blocksOfCache
   /// Of a recurrent state [layers, sequences, heads, elements] in f32: the number of elements of a
   /// matrix, two of which precede the ring buffer, and the positions between matrices; else 0.
   int64_t matrix = 0, chunk = 0;
@@ -106,7 +109,6 @@ struct Manifest {
     double weightBytesPerToken = 0; ///< Bytes of weights read per decoded token.
     /// Floating-point operations of matmuls with weights, and those that the logits of a row add.
     double flopsPerToken = 0, flopsPerLogits = 0;
-    double kvBytesPerPosition = 0; ///< Bytes of cache read per decoded token and previous position.
   } cost;
 
   std::string json; ///< The whole text, for `info --json`.
@@ -145,7 +147,8 @@ uint64_t checkpointBytes(const Manifest &manifest);
 /// Lengths of sequences at which checkpoints of the state are possible are multiples of this.
 int64_t checkpointUnit(const CacheSpec &state);
 
-/// Bytes of the caches of a sequence, without padding.
+/// Bytes of the caches of a sequence, without padding; of one or of all of them.
+uint64_t cacheBytesPerSequence(const Manifest &manifest, const CacheSpec &cache, int64_t rows);
 uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows);
 
 /// Bytes of a call's buffers: scratch memory for all rows and the logits of some.

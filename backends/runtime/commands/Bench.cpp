@@ -169,18 +169,6 @@ private:
   std::vector<Tokens> prompts; ///< the tokens that fill the depth
 };
 
-/// The mean number of positions of a sequence that a call of the model reads from a cache with this
-/// window: all positions before it and its own, or the windows of its `rows` rows of a sequence.
-double positionsRead(const BenchTest &t, int64_t window, double rows) {
-  auto before = static_cast<double>(positionsBefore(t)), tokens = static_cast<double>(t.tokens);
-  if (window == 0)
-    return before + tokens / 2;
-  // The mean of min(p, limit) over positions p of the test.
-  double limit = static_cast<double>(window) + rows - 1, end = before + tokens;
-  double whole = std::clamp(limit, before, end);
-  return ((whole * whole - before * before) / 2 + (end - whole) * limit) / tokens;
-}
-
 /// Operations of matmuls with weights. Only the last row of a prompt has logits.
 double flopsOf(const BenchTest &t, const Manifest::Cost &cost) {
   double rows = static_cast<double>(t.tokens * t.batch),
@@ -252,16 +240,18 @@ std::string BenchTest::name() const {
 }
 
 double bytesRead(const BenchTest &t, const Manifest &manifest, int64_t calls) {
-  auto tokens = static_cast<double>(t.tokens), all = static_cast<double>(calls);
-  // In each step, the cache of each sequence is read once, however many calls the step takes.
-  double newest = t.drafts()   ? all * static_cast<double>(t.batch)
-                  : t.generate ? tokens * static_cast<double>(t.batch)
-                               : all;
-  double rows = t.generate ? 1 : tokens / all;
-  auto ofSequence = static_cast<double>(checkpointBytes(manifest));
-  for (const CacheSpec &cache : manifest.caches)
-    ofSequence += positionsRead(t, cache.window, rows) * static_cast<double>(cache.bytesPerToken);
-  return all * manifest.cost.weightBytesPerToken + newest * ofSequence;
+  // In each step, the cache of each sequence is read once, however many calls the step takes. A
+  // step with drafts, or of a prompt, has rows at several positions.
+  int64_t steps = t.generate && !t.drafts() ? t.tokens : calls, before = positionsBefore(t);
+  double ofSequence = static_cast<double>(steps) * static_cast<double>(checkpointBytes(manifest));
+  for (int64_t step = 0; step < steps; ++step) {
+    int64_t first = before + t.tokens * step / steps, end = before + t.tokens * (step + 1) / steps;
+    for (const CacheSpec &cache : manifest.caches)
+      ofSequence += static_cast<double>(positionsAttended(first, end, cache.window)) *
+                    static_cast<double>(cache.bytesReadPerPosition);
+  }
+  return static_cast<double>(calls) * manifest.cost.weightBytesPerToken +
+         static_cast<double>(t.batch) * ofSequence;
 }
 
 Result<std::vector<BenchTest>> benchTests(const BenchArguments &arguments,

@@ -38,8 +38,9 @@ struct BenchResult {
 };
 
 /// The minimum number of bytes that a test with so many calls of the model reads: all weights once
-/// per call, the part of the caches that the rows of each call attend to, and of states of fixed
-/// size what is also in a checkpoint.
+/// per call, the part of the caches that the rows of each call attend to, once per layer that reads
+/// it, and of states of fixed size what is also in a checkpoint; without what a multi-token
+/// prediction head reads for its drafts.
 double bytesRead(const BenchTest &test, const Manifest &manifest, int64_t calls);
 
 /// The tests requested by the arguments; by default pp512 and tg64, shortened to fit in the

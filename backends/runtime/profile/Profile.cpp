@@ -5,6 +5,10 @@
 
 namespace mica::rt {
 
+int64_t positionsAttended(int64_t first, int64_t end, int64_t window) {
+  return end - (window > 0 ? std::max<int64_t>(0, first + 1 - window) : 0);
+}
+
 void CallPositions::set(std::span<const int32_t> sequences, std::span<const int32_t> positions) {
   rowSequences.assign(sequences.begin(), sequences.end());
   rowPositions.assign(positions.begin(), positions.end());
@@ -17,9 +21,7 @@ int64_t CallPositions::positions(int64_t window) const {
     end = first + 1;
     while (end < rowSequences.size() && rowSequences[end] == rowSequences[first])
       ++end;
-    int64_t newest = rowPositions[end - 1] + 1;
-    int64_t oldest = window > 0 ? std::max<int64_t>(0, rowPositions[first] + 1 - window) : 0;
-    sum += newest - oldest;
+    sum += positionsAttended(rowPositions[first], rowPositions[end - 1] + 1, window);
   }
   return sum;
 }

@@ -22,12 +22,16 @@ struct KernelCost {
 #undef MICA_KERNEL_COST
 };
 
+/// The number of positions that the rows at positions [first, end) of a sequence attend to. A row
+/// attends to at most `window` positions; 0: all.
+int64_t positionsAttended(int64_t first, int64_t end, int64_t window);
+
 /// The positions that the rows of one call of the model attend to.
 class CallPositions {
 public:
   void set(std::span<const int32_t> sequences, std::span<const int32_t> positions);
-  /// The number of positions attended to, counted once per sequence. A row attends to at most
-  /// `window` positions; 0: all.
+  /// The number of positions attended to, counted once per sequence. `window`: see
+  /// positionsAttended.
   int64_t positions(int64_t window) const;
   /// The number of pairs of a row and a position that it attends to.
   int64_t pairs(int64_t window) const;

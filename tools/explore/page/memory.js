@@ -94,14 +94,13 @@ class MemoryView {
         make("td", {}, format), make("td", {}, make("code", {}, type)), number(String(offset)), number(bytesText(bytes))))))] : [];
   }
 
-  /** Caches grow with each token; states, which have slots, take the same memory for a sequence of any length. */
+  /** Caches grow with each token, up to the context or the ring of a window; states take the same memory for a sequence of any length. */
   caches() {
     const {manifest} = this.page.data, number = text => make("td", {class: "number"}, text);
     if (!manifest?.caches?.length)
       return [];
-    const stateBytes = ({slots, shape}) => slots ? String(4 * shape.filter(extent => extent > 0).reduce((product, extent) => product * extent, 1)) : "";
-    return [make("h2", {}, "Caches and states"), make("table", {id: "caches"}, make("thead", {}, make("tr", {}, ...["cache", "element", "shape", "bytes per token", "bytes per sequence of any length"].map(head => make("th", {scope: "col"}, head)))),
-      make("tbody", {}, ...manifest.caches.map(each => make("tr", {}, make("td", {}, each.name), make("td", {}, each.element), make("td", {}, JSON.stringify(each.shape)), number(String(each.bytes_per_token)), number(stateBytes(each))))))];
+    return [make("h2", {}, "Caches and states"), make("table", {id: "caches"}, make("thead", {}, make("tr", {}, ...["cache", "element", "shape", "bytes per token", "bytes per sequence", "bytes per checkpoint"].map(head => make("th", {scope: "col"}, head)))),
+      make("tbody", {}, ...manifest.caches.map(each => make("tr", {}, make("td", {}, each.name), make("td", {}, each.element), make("td", {}, JSON.stringify(each.shape)), number(String(each.bytes_per_token)), number(String(each.bytes_per_sequence ?? "")), number(String(each.bytes_per_checkpoint ?? ""))))))];
   }
 
   /** The totals of a program, whose buffers and weights are not known. */

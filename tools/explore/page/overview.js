@@ -44,7 +44,7 @@ class OverviewView {
     add("tensors by type", list({...manifest.block_formats, ...manifest.float_types}) || undefined);
     add("size of the weights", bytes(manifest.weight_bytes ?? (weights || undefined)));
     add("caches", manifest.kv);
-    add("cache per position", bytes(manifest.cost?.kv_bytes_per_position));
+    add("cache per position", bytes(manifest.caches?.reduce((sum, each) => sum + each.bytes_per_token, 0)));
     add("weights read per token", bytes(manifest.cost?.weight_bytes_per_token));
     add("operations per token", manifest.cost && manifest.cost.flops_per_token + manifest.cost.flops_per_logits);
     add("scratch memory", manifest.scratch && `${bytesText(manifest.scratch.bytes_fixed)} and ${bytesText(manifest.scratch.bytes_per_row)} per row`);

@@ -234,7 +234,7 @@ class TimeView {
     return parts.length ? this.stack(parts, "bytes-bar") : [];
   }
 
-  /** The memory read to decode a token: the weights by module, and the caches of 1024 positions. */
+  /** The memory read to decode a token: the weights by module, the caches of 1024 positions, and of states what a checkpoint has. */
   tokenBar() {
     const {weights, manifest, stages} = this.page.data, sums = new Map(), kernels = stages.findIndex(stage => stage.name === "kernels");
     for (const [name, , op, , , bytes] of weights) {
@@ -243,11 +243,15 @@ class TimeView {
     }
     const show = op => () => this.page.go({view: "stages", op: [kernels, op], value: null, panes: this.page.panesWith(kernels)});
     const parts = [...sums].filter(([, [bytes]]) => bytes > 0).map(([word, [bytes, op]]) => [word, bytes, show(op)]).sort((a, b) => b[1] - a[1]);
-    const positions = Math.min(1024, manifest?.max_seq ?? 0), cache = positions * (manifest?.cost?.kv_bytes_per_position ?? 0), other = () => this.page.go({view: "memory"});
+    const {caches = []} = manifest ?? {}, positions = Math.min(1024, manifest?.max_seq ?? 0), other = () => this.page.go({view: "memory"});
+    const cache = caches.reduce((sum, each) => sum + Math.min(positions, each.window ?? positions) * (each.bytes_read_per_position ?? each.bytes_per_token), 0);
+    const states = caches.reduce((sum, each) => sum + (each.bytes_per_checkpoint ?? 0), 0);
     if (!parts.length && manifest?.cost?.weight_bytes_per_token)
       parts.push(["weights", manifest.cost.weight_bytes_per_token, other]);
     if (cache)
       parts.push([`cache of ${positions} positions`, cache, other]);
+    if (states)
+      parts.push(["states", states, other]);
     return parts.length ? [make("h2", {}, "Bytes read per token"), ...this.stack(parts, "token-bar")] : [];
   }
 

@@ -23,7 +23,7 @@ std::string fakeManifest(const std::string &features, int64_t vocab, int64_t max
     "position_block": 4, "scratch": {"bytes_per_row": 256, "bytes_fixed": 1024}, "weight_bytes": 64,
     "parameters": 16, "batch_invariant_rows": 6,
     "bos": 1, "eos": [2], "generation": {"temperature": 0.5, "top_k": 7},
-    "cost": {"weight_bytes_per_token": 1000, "flops_per_token": 2000, "flops_per_logits": 500, "kv_bytes_per_position": 10},
+    "cost": {"weight_bytes_per_token": 1000, "flops_per_token": 2000, "flops_per_logits": 500},
     "config": {"layers": 1}})";
 }
 
