@@ -71,15 +71,16 @@ TEST_F(ObjectCacheTest, KeysDependOnCodeAndTarget) {
 
 TEST_F(ObjectCacheTest, KeysOfModulesDependOnAttributesAndLocations) {
   mlir::MLIRContext mlirContext;
+  mlirContext.allowUnregisteredDialects();
   auto keyOf = [&](StringRef text) {
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &mlirContext, "file");
     return ObjectCache::keyOf(*module);
   };
-  std::string key = keyOf(R"(module attributes {a = 1} {} loc("x"))");
+  std::string key = keyOf(R"(module attributes {test.a = 1} {} loc("x"))");
   EXPECT_EQ(key.size(), 16u);
-  EXPECT_EQ(key, keyOf(R"(module attributes {a = 1} {} loc("x"))"));
-  EXPECT_NE(key, keyOf(R"(module attributes {a = 2} {} loc("x"))"));
-  EXPECT_NE(key, keyOf(R"(module attributes {a = 1} {} loc("y"))"));
+  EXPECT_EQ(key, keyOf(R"(module attributes {test.a = 1} {} loc("x"))"));
+  EXPECT_NE(key, keyOf(R"(module attributes {test.a = 2} {} loc("x"))"));
+  EXPECT_NE(key, keyOf(R"(module attributes {test.a = 1} {} loc("y"))"));
 }
 
 TEST_F(ObjectCacheTest, FindsWhatItStored) {
