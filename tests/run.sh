@@ -20,7 +20,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 cd "$here"
 export HOME=${HOME:-/root}
 export CCACHE_DIR=${CCACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/ccache}
-# Most of the time of the tests is LLVM's; code that has not changed since an earlier run is reused.
+# Most of the time of the tests is that of compilations; code that has not changed since an earlier run is reused.
 export MICA_OBJECT_CACHE=${MICA_OBJECT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/mica-objects}
 mkdir -p "$MICA_OBJECT_CACHE"
 build=${MICA_BUILD_DIR:-$here/build/release}

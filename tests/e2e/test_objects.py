@@ -44,16 +44,35 @@ class Objects(unittest.TestCase):
         self.assertTrue(cached)
         self.assertNotEqual(first, second)
 
+    def damage(self, file):
+        with file.open("r+b") as opened:
+            harness.flip_byte(opened, file.stat().st_size // 2)
+
     def test_damaged_code_is_compiled_again(self):
         first, _ = self.compiled()
-        [file] = self.cache.iterdir()
-        damaged = bytearray(file.read_bytes())
-        damaged[len(damaged) // 2] ^= 1
-        file.write_bytes(damaged)
+        for file in self.cache.iterdir():
+            self.damage(file)
         second, cached = self.compiled()
         self.assertFalse(cached)
         self.assertEqual(first, second)
         self.assertTrue(self.compiled()[1])
+
+    def test_either_entry_is_enough(self):
+        """Code is found by the module at stage kernels, or else by its LLVM IR."""
+        first, _ = self.compiled()
+        files = list(self.cache.iterdir())
+        self.assertEqual(len(files), 2)
+        for file in files:
+            whole = file.read_bytes()
+            self.damage(file)
+            second, cached = self.compiled()
+            self.assertTrue(cached)
+            self.assertEqual(first, second)
+            file.write_bytes(whole)
+
+    def test_code_depends_on_the_target(self):
+        self.compiled()
+        self.assertFalse(self.compiled("--target", "x86-64-v3")[1])
 
     def test_missing_folder(self):
         done = harness.execute([harness.mica, "compile", MODEL, "-o", self.cache / "program"],

@@ -146,19 +146,15 @@ private:
       report.scaledFor = lengthScaledFor(module);
       return llvm::Error::success();
     case Stage::Fused:
-    case Stage::Llvm:
       return runPasses(stage);
+    case Stage::Llvm:
+      return isLoweringCached ? llvm::Error::success() : runPasses(stage);
     case Stage::Kernels:
       if (llvm::Error failed = runPasses(stage))
         return failed;
       return describe();
     case Stage::Loops:
-      if (llvm::Error failed = runPasses(stage))
-        return failed;
-      describeCode(manifest, module);
-      // The packer needs the symbols of weights, which the passes to `llvm` erase.
-      packed = module.clone();
-      return llvm::Error::success();
+      return makeLoops();
     case Stage::Ll:
       return makeLlvmIr();
     case Stage::Asm:
@@ -242,7 +238,52 @@ private:
     return llvm::Error::success();
   }
 
+  /// Whether objects of earlier compilations can be used: no stage between is observed or written.
+  bool usesCache() const {
+    return options.objects && !options.observer && options.dumpFolder.empty() &&
+           options.emit >= Stage::Obj;
+  }
+
+  llvm::Error makeLoops() {
+    if (usesCache()) {
+      moduleKey = ObjectCache::keyOf(module);
+      if (findLowered()) {
+        packed = module.clone();
+        return llvm::Error::success();
+      }
+    }
+    if (llvm::Error failed = runPasses(Stage::Loops))
+      return failed;
+    describeCode(codeManifest, module);
+    manifest.update(codeManifest);
+    // The packer needs the symbols of weights, which the passes to `llvm` erase.
+    packed = module.clone();
+    return llvm::Error::success();
+  }
+
+  /// An entry by `moduleKey` is the text of `codeManifest`, which ends with a null character, and
+  /// the object.
+  bool findLowered() {
+    std::optional<llvm::SmallString<0>> found =
+        moduleKey.empty() ? std::nullopt : options.objects->find(moduleKey);
+    if (!found)
+      return false;
+    auto [description, code] = found->str().split('\0');
+    manifest.update(nlohmann::json::parse(description.str()));
+    object = code;
+    return isLoweringCached = report.isCodeCached = true;
+  }
+
+  llvm::Error storeLowered() {
+    if (moduleKey.empty() || isLoweringCached)
+      return llvm::Error::success();
+    std::string entry = codeManifest.dump() + '\0';
+    return options.objects->store(moduleKey, entry.append(object.begin(), object.end()));
+  }
+
   llvm::Error makeLlvmIr() {
+    if (isLoweringCached)
+      return llvm::Error::success();
     llvm::Expected<std::unique_ptr<llvm::TargetMachine>> made =
         createTargetMachine(targetOf(module));
     if (!made)
@@ -253,8 +294,7 @@ private:
     if (!translated)
       return translated.takeError();
     code = std::move(*translated);
-    if (options.objects && !options.observer && options.dumpFolder.empty() &&
-        options.emit >= Stage::Obj) {
+    if (usesCache()) {
       objectKey = ObjectCache::keyOf(*code, *machine);
       if (auto found = options.objects->find(objectKey)) {
         object = std::move(*found);
@@ -271,10 +311,13 @@ private:
 
   llvm::Error makeObject() {
     if (report.isCodeCached)
-      return llvm::Error::success();
+      return storeLowered();
     if (llvm::Error failed = emitCode(llvm::CodeGenFileType::ObjectFile, object))
       return failed;
-    return objectKey.empty() ? llvm::Error::success() : options.objects->store(objectKey, object);
+    if (!objectKey.empty())
+      if (llvm::Error failed = options.objects->store(objectKey, object))
+        return failed;
+    return storeLowered();
   }
 
   llvm::Error emitCode(llvm::CodeGenFileType type, llvm::SmallString<0> &into) {
@@ -430,11 +473,14 @@ private:
   StageTable stages = stagesFor(options.target);
   CompileReport report;
   nlohmann::json manifest;
-  OwningOpRef<ModuleOp> packed; ///< the module at stage `loops`
+  nlohmann::json codeManifest; ///< the part of the manifest that is known at stage `loops`
+  /// The module at stage `loops`, or `kernels` if the code is cached: their weights are the same.
+  OwningOpRef<ModuleOp> packed;
+  bool isLoweringCached = false; ///< whether the code was found by the module at stage `kernels`
   llvm::LLVMContext llvmContext;
   std::unique_ptr<llvm::TargetMachine> machine;
   std::unique_ptr<llvm::Module> code;
-  std::string objectKey; ///< empty: the cache is not used
+  std::string moduleKey, objectKey; ///< empty: the cache is not used
   llvm::SmallString<0> text, object;
 };
 

@@ -30,6 +30,10 @@ static std::span<const std::byte> bytesOf(StringRef text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
+static std::string hexadecimal(uint64_t hash) {
+  return utohexstr(hash, /*LowerCase=*/true, /*Width=*/16);
+}
+
 Expected<std::optional<ObjectCache>> ObjectCache::fromEnvironment() {
   const char *folder = std::getenv(kVariable);
   if (!folder || !*folder)
@@ -48,7 +52,21 @@ std::string ObjectCache::keyOf(const Module &code, const TargetMachine &machine)
   stream << '\0' << machine.getTargetTriple().str() << '\0' << machine.getTargetCPU() << '\0'
          << machine.getTargetFeatureString() << '\0' << LLVM_VERSION_STRING << '\0'
          << MICA_NATIVE_CODE;
-  return utohexstr(rt::hashBytes(text.data(), text.size()), /*LowerCase=*/true, /*Width=*/16);
+  return hexadecimal(rt::hashBytes(text.data(), text.size()));
+}
+
+std::string ObjectCache::keyOf(mlir::ModuleOp module) {
+  auto executable = MemoryBuffer::getFile("/proc/self/exe", /*IsText=*/false,
+                                          /*RequiresNullTerminator=*/false);
+  if (!executable)
+    return {};
+  SmallString<0> text;
+  raw_svector_ostream stream(text);
+  // Descriptions of kernels contain names from locations. Custom forms may omit attributes.
+  module.print(stream, mlir::OpPrintingFlags().enableDebugInfo().printGenericOpForm());
+  stream << '\0' << LLVM_VERSION_STRING << '\0'
+         << rt::hashBytes((*executable)->getBufferStart(), (*executable)->getBufferSize());
+  return hexadecimal(rt::hashBytes(text.data(), text.size()));
 }
 
 std::string ObjectCache::pathOf(StringRef key) const {

@@ -2,6 +2,7 @@
 #ifndef MICA_BACKENDS_CPU_DRIVER_OBJECTCACHE_H
 #define MICA_BACKENDS_CPU_DRIVER_OBJECTCACHE_H
 
+#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/IR/Module.h"
@@ -14,9 +15,11 @@
 
 namespace mica::cpu {
 
-/// A folder of objects by the LLVM IR from which they were compiled. LLVM takes most of the time of
-/// a compilation, and models of the same shapes and formats have the same code, whatever their
-/// weights are. Several processes may use the folder at once.
+/// A folder of objects by the LLVM IR from which they were compiled, and by the module at stage
+/// `kernels`. LLVM takes most of the time of a compilation, and the passes from `kernels` to LLVM
+/// IR most of the rest; models of the same shapes and formats have the same code, whatever their
+/// weights are. An object is found by LLVM IR also after a change of those passes that does not
+/// change the code. Several processes may use the folder at once.
 class ObjectCache {
 public:
   static constexpr uint64_t kDefaultLimit = uint64_t(1) << 30; ///< bytes
@@ -31,6 +34,10 @@ public:
   /// XXH3-64 in hexadecimal over everything that determines the object that optimize() and emit()
   /// make of `code`: its bitcode, the target, the version of LLVM and their implementation.
   static std::string keyOf(const llvm::Module &code, const llvm::TargetMachine &machine);
+  /// XXH3-64 in hexadecimal over everything that determines what the passes and LLVM make of
+  /// `module`: its operations with locations, and the executable of this process. Empty if that
+  /// cannot be read.
+  static std::string keyOf(mlir::ModuleOp module);
 
   /// The object `key`; none if it is missing or damaged.
   std::optional<llvm::SmallString<0>> find(llvm::StringRef key) const;

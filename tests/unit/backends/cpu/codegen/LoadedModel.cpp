@@ -30,7 +30,9 @@ compileToObject(llvm::Module &code, llvm::TargetMachine &machine, const cpu::Obj
   return object;
 }
 
-llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module) {
+/// The object of a module at stage `llvm`.
+static llvm::Expected<llvm::SmallString<0>> makeObject(mlir::ModuleOp module,
+                                                       const cpu::ObjectCache *cache) {
   auto machine = cpu::createTargetMachine(cpu::targetOf(module));
   if (!machine)
     return machine.takeError();
@@ -38,19 +40,45 @@ llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp modul
   auto ir = cpu::translateToLlvmIr(module, context, **machine);
   if (!ir)
     return ir.takeError();
-  auto cache = cpu::ObjectCache::fromEnvironment();
-  if (!cache)
-    return cache.takeError();
-  auto object = compileToObject(**ir, **machine, *cache ? &**cache : nullptr);
-  if (!object)
-    return object.takeError();
-  auto shared = cpu::linkSharedObject(*object);
+  return compileToObject(**ir, **machine, cache);
+}
+
+static llvm::Expected<llvm::SmallVector<char, 0>> linkChecked(llvm::StringRef object) {
+  auto shared = cpu::linkSharedObject(object);
   if (!shared)
     return shared.takeError();
   if (llvm::Error error = cpu::checkUndefinedSymbols(
           llvm::StringRef(shared->data(), shared->size()), cpu::kLibrarySymbols))
     return error;
   return shared;
+}
+
+llvm::Expected<llvm::SmallVector<char, 0>>
+makeSharedObject(mlir::ModuleOp module, llvm::function_ref<llvm::Error()> lower) {
+  auto cache = cpu::ObjectCache::fromEnvironment();
+  if (!cache)
+    return cache.takeError();
+  std::string key = *cache ? cpu::ObjectCache::keyOf(module) : "";
+  if (!key.empty())
+    if (std::optional<llvm::SmallString<0>> found = (*cache)->find(key))
+      return linkChecked(*found);
+  if (llvm::Error error = lower())
+    return std::move(error);
+  auto object = makeObject(module, *cache ? &**cache : nullptr);
+  if (!object)
+    return object.takeError();
+  if (!key.empty())
+    if (llvm::Error error = (*cache)->store(key, *object))
+      return std::move(error);
+  return linkChecked(*object);
+}
+
+llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module) {
+  auto cache = cpu::ObjectCache::fromEnvironment();
+  if (!cache)
+    return cache.takeError();
+  auto object = makeObject(module, *cache ? &**cache : nullptr);
+  return object ? linkChecked(*object) : object.takeError();
 }
 
 LoadedModel::LoadedModel(llvm::ArrayRef<char> sharedObject, const rt::RuntimeTable &runtime)

@@ -22,6 +22,10 @@ compileToObject(llvm::Module &code, llvm::TargetMachine &machine, const cpu::Obj
 
 /// The shared object of a module at stage `llvm`, compiled for the target named by the module.
 llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module);
+/// The same for a module at an earlier stage, which `lower` changes to stage `llvm`. It is not
+/// called if $MICA_OBJECT_CACHE has code that this executable made of the same module.
+llvm::Expected<llvm::SmallVector<char, 0>>
+makeSharedObject(mlir::ModuleOp module, llvm::function_ref<llvm::Error()> lower);
 
 /// A loaded shared object. It calls the functions of `runtime`, which must outlive it; the program
 /// that loads it exports nothing.

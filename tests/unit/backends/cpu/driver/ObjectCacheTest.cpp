@@ -5,6 +5,7 @@
 #include "backends/cpu/codegen/NativeCode.h"
 #include "tests/unit/backends/cpu/codegen/LoadedModel.h"
 
+#include "mlir/Parser/Parser.h"
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/SourceMgr.h"
@@ -66,6 +67,20 @@ TEST_F(ObjectCacheTest, KeysDependOnCodeAndTarget) {
   EXPECT_EQ(key, ObjectCache::keyOf(*parse(kOne, *v3), *v3));
   EXPECT_NE(key, ObjectCache::keyOf(*parse(kTwo, *v3), *v3));
   EXPECT_NE(key, ObjectCache::keyOf(*parse(kOne, *v4), *v4));
+}
+
+TEST_F(ObjectCacheTest, KeysOfModulesDependOnAttributesAndLocations) {
+  mlir::MLIRContext mlirContext;
+  mlirContext.allowUnregisteredDialects();
+  auto keyOf = [&](StringRef text) {
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &mlirContext, "file");
+    return ObjectCache::keyOf(*module);
+  };
+  std::string key = keyOf(R"(module attributes {test.a = 1} {} loc("x"))");
+  EXPECT_EQ(key.size(), 16u);
+  EXPECT_EQ(key, keyOf(R"(module attributes {test.a = 1} {} loc("x"))"));
+  EXPECT_NE(key, keyOf(R"(module attributes {test.a = 2} {} loc("x"))"));
+  EXPECT_NE(key, keyOf(R"(module attributes {test.a = 1} {} loc("y"))"));
 }
 
 TEST_F(ObjectCacheTest, FindsWhatItStored) {

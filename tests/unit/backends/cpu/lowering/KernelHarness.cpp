@@ -294,9 +294,8 @@ llvm::Error KernelModule::pack() {
 
 llvm::Error KernelModule::reachCode(const rt::RuntimeTable &runtime) {
   addDispatcher(*module);
-  if (llvm::Error error = runPasses("stage `llvm`", cpu::addLoopsToLlvmPasses))
-    return error;
-  auto shared = makeSharedObject(*module);
+  auto shared = makeSharedObject(
+      *module, [&] { return runPasses("stage `llvm`", cpu::addLoopsToLlvmPasses); });
   if (!shared)
     return shared.takeError();
   model = std::make_unique<LoadedModel>(*shared, runtime);
