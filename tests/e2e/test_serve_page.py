@@ -467,9 +467,11 @@ class Page(Case):
                 browser.type("key", "secret")
                 browser.run("""const ask = window.fetch;
                                window.fetch = (path, options) => {
-                                 if (options.body)
-                                   window.asked = JSON.parse(options.body);
-                                 return ask(path, options);
+                                 if (!options.body)
+                                   return ask(path, options);
+                                 // The model of this test refuses system prompts.
+                                 const {messages, ...others} = window.asked = JSON.parse(options.body);
+                                 return ask(path, {...options, body: JSON.stringify({messages: messages.slice(1), ...others})});
                                };""")
                 browser.type("input", "27 + 15\ue007")
                 browser.wait("return document.getElementById('stop').hidden && conversation.length == 2", "an answer")
