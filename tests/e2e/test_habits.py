@@ -135,7 +135,7 @@ def keeps_sequences(case):
 def limits_times(case):
     with Server("--sequences", "1", "--receive-timeout", "1", "--send-timeout", "60", "--request-timeout", "60") as own:
         with own.connect() as client:
-            client.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 9\r\n\r\n{")
+            client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
             case.assertRegex(client.recv(4096), b"^HTTP/1.1 408 ", "the time for a body is over")
 
 

@@ -113,7 +113,7 @@ class Http(ServeCase):
 
     def test_chunked_and_pipelined_requests(self):
         asked = {"prompt": "count from 7 to 12:", "max_tokens": 12, "temperature": 0}
-        head = b"POST /v1/completions HTTP/1.1\r\n%s\r\n\r\n"
+        head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n"
         padded = [json.dumps({**asked, "max_tokens": count}).encode() + b" " * size for count, size in ((12, 0), (3, 10000), (5, 200000))]
 
         def chunked(body, size):
@@ -152,40 +152,56 @@ class Http(ServeCase):
                 return received
 
         self.assertRegex(raw(b"nonsense\r\n\r\n"), rb"^HTTP/1.1 400 ")
-        self.assertRegex(raw(b"GET /health HTTP/1.1\r\nX: " + b"a" * 20000), rb"^HTTP/1.1 431 ")
-        self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n"), rb"^HTTP/1.1 413 ")
+        self.assertRegex(raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 20000), rb"^HTTP/1.1 431 ")
+        self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n"), rb"^HTTP/1.1 413 ")
         for coding in (b"gzip", b"gzip, chunked", b"identity"):
-            self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: " + coding + b"\r\n\r\n0\r\n\r\n"), rb"^HTTP/1.1 501 ", coding)
+            self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: " + coding + b"\r\n\r\n0\r\n\r\n"), rb"^HTTP/1.1 501 ", coding)
         # A client that sends all of a too large body before it reads the response.
         many = 20 << 20
-        self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % many + b"a" * many, half=True),
+        self.assertRegex(raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % many + b"a" * many, half=True),
                          rb'^HTTP/1.1 413 [^{]*\{"error":')
-        self.assertEqual(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: 100\r\n\r\n{", half=True), b"")
+        self.assertEqual(raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", half=True), b"")
         # A client that closes its direction before it has the answer has left.
         endless = json.dumps(ENDLESS).encode()
-        self.assertEqual(raw(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(endless) + endless, half=True), b"")
+        self.assertEqual(raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(endless) + endless, half=True), b"")
         self.assertRegex(raw(b"GET /health HTTP/1.0\r\n\r\n"), rb'^HTTP/1.1 200 [^{]*\{"status":"ready"\}$')
         # A message is sent to a client that expects the connection to be closed, although it stays open.
         kept = raw(b"GET /health HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /health HTTP/1.0\r\n\r\n")
         self.assertRegex(kept, rb"(?s)^HTTP/1.1 200 .*Connection: keep-alive\r\n.*HTTP/1.1 200 .*Connection: close\r\n")
-        self.assertNotIn(b"Connection: keep-alive", raw(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n"))
+        self.assertNotIn(b"Connection: keep-alive", raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"))
         # HEAD returns the headers of GET.
-        head, body = raw(b"HEAD /health HTTP/1.1\r\nConnection: close\r\n\r\n").split(b"\r\n\r\n")
-        whole, text = raw(b"GET /health HTTP/1.1\r\nConnection: close\r\n\r\n").split(b"\r\n\r\n")
+        head, body = raw(b"HEAD /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").split(b"\r\n\r\n")
+        whole, text = raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").split(b"\r\n\r\n")
         self.assertEqual((head, body, text), (whole, b"", b'{"status":"ready"}'))
+        # Proxies and the server must not decide by different fields.
+        post = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 29\r\n%s\r\n\r\n" + b'{"prompt":"a","max_tokens":1}'
+        for request, status in ((b"GET /health HTTP/1.1\r\n\r\n", b"400"),
+                                (b"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", b"400"),
+                                (b"GET /health HTTP/1.0\r\nHost: localhost\r\nHost: evil.example\r\n\r\n", b"400"),
+                                (b"GET http:///health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"400"),
+                                (b"GET http://evil.example/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"403"),
+                                (b"GET http://localhost/health HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", b"200"),
+                                (post % b"Content-Encoding: identity", b"200"),
+                                (post % b"Content-Encoding: identity\r\nContent-Encoding: gzip", b"415"),
+                                (post % b"Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip", b"(400|501)"),
+                                (post % b"Expect: 200-ok", b"417"),
+                                (post % b"Expect: 100-continue\r\nExpect: 200-ok", b"417")):
+            self.assertRegex(raw(request), rb"^HTTP/1.1 " + status, request)
+        # HTTP/1.0 has no expectations.
+        self.assertRegex(raw((post % b"Expect: 100-continue").replace(b"HTTP/1.1", b"HTTP/1.0")), rb"^HTTP/1.1 200 ")
         # Targets as sent by proxies and some clients.
         for target in (b"http://localhost/health?x=/", b"HTTP://localhost:80/%68ealt%68", b"/health?a=b?c"):
-            self.assertRegex(raw(b"GET " + target + b" HTTP/1.1\r\nConnection: close\r\n\r\n"), rb"^HTTP/1.1 200 ", target)
+            self.assertRegex(raw(b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"), rb"^HTTP/1.1 200 ", target)
         for target in (b"http://localhost", b"http://localhost?x=/health"):
-            self.assertRegex(raw(b"GET " + target + b" HTTP/1.1\r\nConnection: close\r\n\r\n"), rb"(?s)^HTTP/1.1 200 .*<html", target)
+            self.assertRegex(raw(b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"), rb"(?s)^HTTP/1.1 200 .*<html", target)
         for target in (b"/health%2", b"/health%zz", b"http://localhost/x/health", b"*"):
-            self.assertRegex(raw(b"GET " + target + b" HTTP/1.1\r\nConnection: close\r\n\r\n"), rb"^HTTP/1.1 404 ", target)
+            self.assertRegex(raw(b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"), rb"^HTTP/1.1 404 ", target)
         body = b'{"prompt": "27", "max_tokens": 2, "stream": true}'
         old = raw(b"POST /v1/completions HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         self.assertRegex(old, rb"\r\n\r\ndata: ")
         self.assertTrue(old.endswith(b"data: [DONE]\n\n"))
         with server().connect() as connection:
-            connection.sendall(b"POST /v1/completions HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
+            connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(body))
             self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 100 ")
             connection.sendall(body)
             self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 200 ")
@@ -196,11 +212,11 @@ class Http(ServeCase):
             self.assertEqual(connection.getresponse().read(), b'{"status":"ready"}')
         connection.close()
         # The second one is not HTTP.
-        self.assertRegex(raw(b"GET /health HTTP/1.1\r\n\r\nnonsense\r\n\r\n"), rb"(?s)^HTTP/1.1 200 .*HTTP/1.1 400 ")
+        self.assertRegex(raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nnonsense\r\n\r\n"), rb"(?s)^HTTP/1.1 200 .*HTTP/1.1 400 ")
         self.assertEqual(server().ask("GET", "/health")[0], 200)
 
     def clients_that_leave(self, name):
-        for stream, more in ((True, b""), (False, b""), (False, b"\r\n"), (False, b"GET /health HTTP/1.1\r\n\r\n"), (False, b"\r\n" * 20000)):
+        for stream, more in ((True, b""), (False, b""), (False, b"\r\n"), (False, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"), (False, b"\r\n" * 20000)):
             with self.subTest(stream=stream, more=more), Server("--sequences", "1", command=PROGRAMS[name]()) as own:
                 connection = own.connection()
                 connection.request("POST", "/v1/completions", json.dumps({**ENDLESS, "stream": stream}))
@@ -239,7 +255,7 @@ class Http(ServeCase):
 
     def test_connections_above_the_limit(self):
         with Server("--max-connections", "2", "--receive-timeout", "600") as own, contextlib.ExitStack() as clients:
-            request = b"GET /health HTTP/1.1\r\n\r\n"
+            request = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
             opened = [clients.enter_context(own.connect()) for _ in range(2)]
             for client in opened:
                 client.sendall(request)
@@ -282,7 +298,7 @@ class Http(ServeCase):
                 self.assertEqual(json.loads(text)["error"]["code"], "invalid_api_key")
             # Without a key, a large body is not received.
             with own.connect() as connection:
-                connection.sendall(b"POST /v1/completions HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n")
+                connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n")
                 self.assertRegex(connection.recv(4096), rb"(?s)^HTTP/1.1 401 .*WWW-Authenticate: Bearer\r\n")
             for key in ("Bearer first", "Bearer second", "bearer first", "BEARER  second"):
                 self.assertEqual(own.ask("GET", "/v1/models", headers={"Authorization": key})[0], 200)
@@ -313,21 +329,21 @@ class Http(ServeCase):
                     if not (answer := connection.recv(4096)):
                         return False
                     self.assertRegex(answer, rb"^HTTP/1.1 200 ")
-                connection.sendall(b"GET /health HTTP/1.1\r\nX: ")
+                connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ")
                 self.assertEqual(connection.recv(4096), b"", "the time for a header is over")
             except (ConnectionResetError, BrokenPipeError):
                 return False
             return True
 
         with Server("--receive-timeout", "1", "--idle-timeout", "600") as own:
-            for earlier in (b"", b"GET /health HTTP/1.1\r\n\r\n"):
+            for earlier in (b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"):
                 def attempt(earlier=earlier):
                     with own.connect() as connection:
                         return sent(connection, earlier)
 
                 harness.until(attempt, "all connections are closed too early")
         with Server("--receive-timeout", "600", "--idle-timeout", "1") as own, own.connect() as connection:
-            connection.sendall(b"GET /health HTTP/1.1\r\n\r\n")
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             self.assertRegex(connection.recv(4096), rb"^HTTP/1.1 200 ")
             self.assertEqual(connection.recv(4096), b"", "the connection has been idle")
 
@@ -345,6 +361,6 @@ class Http(ServeCase):
         self.assertEqual(server().post("/v1/completions", padded)[1]["choices"], server().complete("count from 7 to 12:", max_tokens=12)["choices"])
         with Server("--sequences", "1") as own:
             with own.connect() as connection:
-                connection.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(padded) + padded.encode())
+                connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(padded) + padded.encode())
             own.wait_for_metric("mica_completions_running", 0)
             self.assertEqual(own.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0], 200)

@@ -20,7 +20,7 @@ class Limits(ServeCase):
     def test_full_queue(self):
         with Server("--sequences", "1", "--queue", "127") as own, own.connect() as client:
             request = json.dumps(ENDLESS).encode()
-            client.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(request) + request)
+            client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(request) + request)
             own.wait_for_metric("mica_completions_running", 1)
             # The queue is full if none of the 128 completions has ended; otherwise it has fewer places than this request needs.
             status, headers, text = own.ask("POST", "/v1/completions", ENDLESS)
@@ -39,6 +39,23 @@ class Limits(ServeCase):
             client.close()
             own.wait_for_metric("mica_completions_running", 0)
             self.assertEqual(own.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0], 200)
+
+    def test_slow_chat_templates(self):
+        """A chat template, which may take seconds for a small body, does not use the thread that serves all connections."""
+        path = pathlib.Path(harness.folder("slow-template")) / "template.jinja"
+        path.write_text("{% if messages | length > 3 %}{% for a in range(1000) %}{% for b in range(500) %}{% endfor %}{% endfor %}{% endif %}"
+                        "{% for m in messages %}{{ m.role ~ ':' ~ m.content ~ '<|im_end|>' }}{% endfor %}"
+                        "{% if add_generation_prompt %}{{ 'assistant:' }}{% endif %}")
+        with Server("--sequences", "1", "--chat-template", path) as own:
+            # That of the process's first thread, in nanoseconds.
+            serving = lambda: int(pathlib.Path(f"/proc/{own.process.pid}/task/{own.process.pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
+            before = serving(), own.processor_seconds()
+            for _ in range(4):
+                own.chat([{"role": "user", "content": "27"}, {"role": "assistant", "content": "a"}] * 2 + QUESTION, max_tokens=1)
+            used, total = serving() - before[0], own.processor_seconds() - before[1]
+            harness.note(self, f"{used:.4f} s on the server's thread of {total:.2f} s")
+            self.assertGreater(total, 0.1)
+            self.assertLess(used, total / 10)
 
     def test_requests_that_never_fit_into_the_queue(self):
         with Server("--sequences", "1", "--queue", "1") as own:
@@ -114,7 +131,7 @@ class Limits(ServeCase):
             chunked = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body)
             for number, header in enumerate((b"Content-Length: %d\r\n\r\n" % len(body), chunked), 1):
                 with own.connect() as connection, connection.makefile("rb") as file:
-                    connection.sendall(b"POST /v1/completions HTTP/1.1\r\n" + header)
+                    connection.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n" + header)
                     with contextlib.suppress(ConnectionError):
                         connection.sendall(body)
                     line = file.readline()
@@ -163,13 +180,13 @@ class Limits(ServeCase):
     def test_many_large_bodies(self):
         """The size of the large bodies of all clients together is limited, as far as they have arrived."""
         size = 16 << 20
-        head = b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size
+        head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size
         large = json.dumps({"prompt": "a", "max_tokens": 1}) + " " * 100000
         with Server("--sequences", "1", "--receive-timeout", "600") as own, contextlib.ExitStack() as clients:
             # Clients that send nothing of what they announce take nothing from others.
             opened = [clients.enter_context(own.connect()) for _ in range(64)]
             for number, client in enumerate(opened):
-                client.sendall(b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{" if number % 2 else head + b"{")
+                client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{" if number % 2 else head + b"{")
             self.assertEqual(own.post("/v1/completions", large)[0], 200)
             for client in opened[:32:2]:
                 client.sendall(b" " * (size - 2))
@@ -232,7 +249,7 @@ class Limits(ServeCase):
                 with contextlib.ExitStack() as clients:
                     opened = [clients.enter_context(own.connect()) for _ in range(2)]
                     for client in opened:
-                        client.sendall(b"POST /v1/completions HTTP/1.1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(large) + large[:-1])
+                        client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(large) + large[:-1])
                     for client in opened:
                         client.sendall(large[-1:])
                     time.sleep(random.uniform(0, 0.04))

@@ -70,7 +70,7 @@ class Memory(Case):
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                     client.connect((own.host, own.port))
                     body = json.dumps({**answers, "n": 4, "stream": True})
-                    client.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body.encode()))
+                    client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body.encode()))
                     opened.append(client)
                 time.sleep(20)
             return []
@@ -81,7 +81,7 @@ class Memory(Case):
                 for _ in range(40):
                     client = clients.enter_context(own.connect())
                     with contextlib.suppress(ConnectionError):
-                        client.sendall(b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (16 << 20))
+                        client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (16 << 20))
                         client.sendall(b" " * (15 << 20))
                 time.sleep(5)
             return []

@@ -13,7 +13,8 @@ from served import NAME, Server
 HOSTILE = ["<script>window.hacked = 1</script>", "<img src=x onerror='window.hacked = 1'>", "[a](javascript:window.hacked=1)",
            "**<svg/onload=window.hacked=1>**", "```\n<iframe src='javascript:window.hacked=1'></iframe>\n```",
            "# <a href='javascript:window.hacked=1' id=a>x</a>", "- <b onmouseover=window.hacked=1>x</b>", "`<i>x</i>`",
-           "[<u>x</u>](https://a.example/)"]
+           "[<u>x</u>](https://a.example/)", "| <img src=x onerror=window.hacked=1> |\n|---|\n| [a](javascript:window.hacked=1) <svg/onload=window.hacked=1> |",
+           "1. x\n   - <script>window.hacked = 1</script>\n\n     - <iframe src='javascript:window.hacked=1'></iframe>"]
 
 
 class Browser(browser.Browser):
@@ -218,9 +219,10 @@ class Page(Case):
             browser.wait("return document.querySelectorAll('.message.error').length > 0", "an error")
             self.assertIn(failing, browser.messages()[-1][1])
             kinds = browser.run("return [...new Set([...document.body.querySelectorAll('#messages *, h1 *')].map(each => each.tagName))].sort()")
-            self.assertEqual(kinds, ["A", "ARTICLE", "CODE", "DETAILS", "DIV", "H2", "LI", "P", "PRE", "STRONG", "SUMMARY", "UL"])
+            self.assertEqual(kinds, ["A", "ARTICLE", "CODE", "DETAILS", "DIV", "H2", "LI", "OL", "P", "PRE", "STRONG", "SUMMARY",
+                                     "TABLE", "TBODY", "TD", "TH", "THEAD", "TR", "UL"])
             attributes = browser.run("return [...document.querySelectorAll('#messages *')].flatMap(each => each.getAttributeNames())")
-            self.assertLessEqual(set(attributes), {"class", "aria-label", "href", "rel", "tabindex", "target"})
+            self.assertLessEqual(set(attributes), {"class", "aria-label", "href", "rel", "start", "tabindex", "target"})
             self.assertEqual(browser.run("return [...document.querySelectorAll('#messages a')].map(each => each.href)"), ["https://a.example/"])
             self.assertIsNone(browser.run("return window.hacked ?? null"))
 
@@ -266,7 +268,8 @@ class Page(Case):
                                    renderMarkdown(place, conversation.at(-1).content);
                                    return [{content}.innerHTML, place.innerHTML]""")
             self.assertEqual(same[0], same[1])
-            text = "# a\n\nb *c*\n- d\n- e\n\n1. f\n2. g\nh\n```x\ni\n\n- j\n```\nk\n\n\n``` \nl\n"
+            text = ("# a\n\nb *c*\n- d\n- e\n\n1. f\n2. g\nh\n```x\ni\n\n- j\n```\nk\n\n\n``` \nl\n```\n- m\n\n10. n\n\n    - o\n    - p\n\n11. q\n\n"
+                    "| r | s |\n|---|:-:|\n| t | u |\n| v\n\nw\n| x |\n| - |\n\n\n- y\n\nz\n\n- a")
             different = browser.run("""const text = arguments[0], found = [];
                                        for (let step = 1; step < 9; ++step) {
                                          const place = document.createElement("div"), whole = document.createElement("div");
@@ -284,7 +287,7 @@ class Page(Case):
         """A model in a loop does not freeze the page: quadratic work would exceed the driver's limit."""
         with Server("--sequences", "1") as server, Browser() as browser:
             browser.open(f"http://{server.host}:{server.port}/")
-            for repeated in ("[", "[a](http://", "*", "`", "**a", "[a", "]("):
+            for repeated in ("[", "[a](http://", "*", "`", "**a", "[a", "](", "|a", "||\n", "|a|\n|-|\n", "- a\n  ", "- a\n\n", "1. a\n- "):
                 length = browser.run("""const place = document.createElement("div");
                                         renderMarkdown(place, "x" + arguments[0].repeat(arguments[1]));
                                         return place.textContent.length""", repeated, 600000 // len(repeated))
@@ -379,3 +382,109 @@ class Page(Case):
                                    return [...place.children].map(each => each.tagName)""",
                                 "# A\\n\\na **b** *c* `d`\\ne\\n\\n- x\\n- y\\n\\n1. z\\n\\n```c\\nint i;\\n```".replace("\\n", "\n"))
             self.assertEqual(kinds, ["H2", "P", "UL", "OL", "PRE"])
+
+    def test_lists_and_tables(self):
+        with Server("--sequences", "1") as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            for text, html in (
+                    ("- a\n  - b\n    1. c\n  - d\n- e", "<ul><li>a<ul><li>b<ol start='1'><li>c</li></ol></li><li>d</li></ul></li><li>e</li></ul>"),
+                    ("1. a\n\n2. b\n\n   - c\n\n3. d\n\ne", "<ol start='1'><li>a</li><li>b<ul><li>c</li></ul></li><li>d</li></ol><p>e</p>"),
+                    ("- a\n\nb\n\n- c", "<ul><li>a</li></ul><p>b</p><ul><li>c</li></ul>"),
+                    ("- a\n" + "".join("  " * depth + "- b\n" for depth in range(1, 20)),
+                     "<ul><li>a" + "<ul><li>b</li></ul>".replace("</li></ul>", "") * 6 + "<ul>" + "<li>b</li>" * 13 + "</ul>" + "</li></ul>" * 7),
+                    ("x\n| a | **b** |\n|:--|---|\n| c \\| d | e | f |\n| g |\ny", "<p>x</p><table><thead><tr><th>a</th><th><strong>b</strong></th></tr></thead>"
+                     "<tbody><tr><td>c | d</td><td>e</td></tr><tr><td>g</td></tr></tbody></table><p>y</p>"),
+                    ("| a |\n| b |\n\n| a | b |\n|---|", "<p>| a |<br>| b |</p><p>| a | b |<br>|---|</p>")):
+                shown = browser.run("""const place = document.createElement("div");
+                                       renderMarkdown(place, arguments[0]);
+                                       for (const frame of place.querySelectorAll(".table"))
+                                         frame.replaceWith(...frame.childNodes);
+                                       return place.innerHTML""", text)
+                self.assertEqual(shown, html.replace("'", '"'), text)
+
+    def test_another_answer_that_does_not_come(self):
+        """The old answer stays until another one begins."""
+        with Server("--sequences", "1") as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            browser.run("document.getElementById('temperature').value = 0")
+            browser.type("input", "27 + 15\ue007")
+            idle = "return document.getElementById('stop').hidden && conversation.length == 2"
+            browser.wait(idle, "an answer")
+            before = browser.messages(), browser.run("return conversation")
+            self.assertEqual(before[0], [["message user", "27 + 15"], ["message assistant", "42"]])
+            # An error before the answer.
+            browser.run("""window.original = window.fetch;
+                           window.fetch = async () => new Response(JSON.stringify({error: {message: "full"}}), {status: 429});""")
+            browser.click("regenerate")
+            browser.wait("return document.querySelectorAll('.message.error').length == 1", "an error")
+            self.assertEqual((browser.messages()[:2], browser.run("return conversation")), before)
+            self.assertEqual(browser.run("return [document.getElementById('input').value, document.getElementById('regenerate').disabled]"), ["", False])
+            browser.run("document.querySelector('.message.error').remove()")
+            # Escape while it waits, and after its reasoning.
+            browser.run("""window.fetch = async (path, options) => new Response(new ReadableStream({start(controller) {
+                             window.asked = JSON.parse(options.body).messages;
+                             window.feed = delta => controller.enqueue(new TextEncoder().encode(
+                                 "data: " + JSON.stringify({choices: [{delta}]}) + "\\n\\n"));
+                             options.signal.addEventListener("abort", () => controller.error(new DOMException("", "AbortError")));
+                           }}));""")
+            for delta in (None, {"role": "assistant", "content": ""}, {"reasoning_content": "I think"}):
+                browser.run("window.feed = null")
+                browser.click("regenerate")
+                browser.wait("return Boolean(window.feed)", "the request")
+                self.assertEqual(browser.run("return window.asked"), before[1][:1])
+                if delta:
+                    browser.run("window.feed(arguments[0])", delta)
+                if delta and "reasoning_content" in delta:
+                    browser.wait("return Boolean(document.querySelector('.reasoning'))", "the reasoning")
+                else:
+                    self.assertEqual(browser.messages(), [*before[0], ["message assistant", "…"]])
+                browser.type("input", "\ue00c")
+                browser.wait(idle, "the end")
+                self.assertEqual((browser.messages(), browser.run("return conversation")), before)
+            # An answer that has begun replaces the old one.
+            browser.run("window.feed = null")
+            browser.click("regenerate")
+            browser.wait("return Boolean(window.feed)", "the request")
+            browser.run("window.feed({content: 'another'})")
+            browser.wait("return document.querySelectorAll('.message.assistant').length == 1", "the new answer")
+            browser.type("input", "\ue00c")
+            browser.wait(idle, "the end")
+            self.assertEqual(browser.messages(), [["message user", "27 + 15"], ["message assistant", "another"]])
+
+    def test_settings(self):
+        """Each setting reaches the server, and stays when the page is loaded again, except for the API key."""
+        wanted = {"temperature": 0.5, "top_p": 0.9, "top_k": 40, "min_p": 0.05, "presence_penalty": 0.1, "frequency_penalty": -0.2,
+                  "repetition_penalty": 1.1, "max_tokens": 3, "seed": 7}
+        with Server("--sequences", "1", "--api-key", "secret") as server, Browser() as browser:
+            browser.open(f"http://{server.host}:{server.port}/")
+            browser.run("document.getElementById('settings').open = true")
+            for name, value in wanted.items():
+                browser.type(name, str(value))
+            browser.type("system", "Be brief.")
+            browser.type("stops", "END\ue007a\\nb")
+            for _ in range(2):
+                browser.run("document.getElementById('settings').open = true")
+                browser.type("key", "secret")
+                browser.run("""const ask = window.fetch;
+                               window.fetch = (path, options) => {
+                                 if (!options.body)
+                                   return ask(path, options);
+                                 // The model of this test refuses system prompts.
+                                 const {messages, ...others} = window.asked = JSON.parse(options.body);
+                                 return ask(path, {...options, body: JSON.stringify({messages: messages.slice(1), ...others})});
+                               };""")
+                browser.type("input", "27 + 15\ue007")
+                browser.wait("return document.getElementById('stop').hidden && conversation.length == 2", "an answer")
+                asked = browser.run("return window.asked")
+                self.assertEqual({name: asked[name] for name in wanted}, wanted)
+                self.assertEqual((asked["stop"], asked["messages"][0]), (["END", "a\nb"], {"role": "system", "content": "Be brief."}))
+                stored = browser.run("return [...Object.entries(localStorage), ...Object.entries(sessionStorage)].flat().join() + document.cookie")
+                self.assertIn("Be brief.", stored)
+                self.assertNotIn("secret", stored)
+                browser.open(f"http://{server.host}:{server.port}/")
+            # What is stored may be anything.
+            for stored in ("{", "null", "[1]", '{"temperature": {}, "system": 3}'):
+                browser.run("localStorage.setItem('settings', arguments[0])", stored)
+                browser.open(f"http://{server.host}:{server.port}/")
+                self.assertEqual(browser.run("return [typeof running, document.getElementById('temperature').value, document.getElementById('system').value]"),
+                                 ["object", "", ""])

@@ -163,9 +163,9 @@ void Api::openApi(HttpRequest &, std::shared_ptr<Exchange> exchange) {
         {"summary", route.summary},
         {"responses",
          {{"200", {{"description", route.summary}, {"content", std::move(content)}}}}}};
-    // A malformed request, another method, a late body, a large body or header, a failure, an
-    // unknown transfer coding, loading.
-    std::vector<unsigned> statuses = {400, 405, 408, 413, 431, 500, 501, 503};
+    // A malformed request, another method, a late body, a large body, an unknown expectation, a
+    // large header, a failure, an unknown transfer coding, loading.
+    std::vector<unsigned> statuses = {400, 405, 408, 413, 417, 431, 500, 501, 503};
     statuses.insert(statuses.end(), route.statuses.begin(), route.statuses.end());
     if (route.body) {
       Json body = {{"schema", route.body(model)}};
@@ -311,6 +311,11 @@ std::optional<HttpReply> Api::rejectedBy(const HttpRequest &header) const {
     return errorReply({.status = 415,
                        .message = "a body with the Content-Encoding " + header.contentEncoding +
                                   " is not supported; send it uncompressed"});
+  if (route->body && draining) {
+    ApiError error = shuttingDown();
+    error.retryAfter = 5;
+    return errorReply(error);
+  }
   return std::nullopt;
 }
 
@@ -343,6 +348,9 @@ static uint64_t sizeOf(const std::string &reply) { return reply.size(); }
 static uint64_t sizeOf(const CompletionRequest &request) {
   return Completion::requestBytes(request);
 }
+
+/// A body of this size takes about a millisecond to parse and tokenize.
+static constexpr size_t maxQuickText = 16 << 10;
 
 namespace {
 /// A request whose body is parsed by TaskThreads, until it has been parsed.
@@ -387,7 +395,7 @@ void Api::add(const std::shared_ptr<InProgress> &request) {
 
 template <std::invocable<const std::string &, const std::stop_token &> Read, typename Act>
 void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange,
-                   std::shared_ptr<RequestMetrics> metrics, Read read, Act act) {
+                   std::shared_ptr<RequestMetrics> metrics, size_t largeBody, Read read, Act act) {
   using Value = std::invoke_result_t<Read, const std::string &, const std::stop_token &>;
   auto readAll = [read = std::move(read), reservation = request.reservation,
                   max = options.maxReadingBytes](std::string body, const std::stop_token &stop) {
@@ -400,7 +408,6 @@ void Api::readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchan
       result = outOfMemory(*reservation, bytes);
     return result;
   };
-  constexpr size_t largeBody = 16 << 10; // takes about a millisecond to parse and tokenize
   if (request.body.size() <= largeBody)
     return act(readAll(std::move(request.body), {}));
   auto unread = std::make_shared<UnreadBody>(exchange, std::move(metrics));
@@ -490,7 +497,10 @@ void Api::complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exch
     completion->start(std::move(wanted.prompts), timeout, options.pingInterval, options.logPrompts);
   };
   // An exception of `act` is the reply, see Connection::attempt, and ends the request as failed.
-  readBody(request, exchange, ofRequest, std::move(read), std::move(act));
+  // The time of a chat template does not follow from the size of the body: some look back through
+  // all messages for each one.
+  size_t largeBody = endpoint == Endpoint::ChatCompletions ? 0 : maxQuickText;
+  readBody(request, exchange, ofRequest, largeBody, std::move(read), std::move(act));
 }
 
 void Api::abort(const ApiError &error, Outcome outcome) {
@@ -589,7 +599,7 @@ static std::variant<Json, ApiError> onlyField(const std::string &body, const cha
 void Api::replyRead(HttpRequest &request, const std::shared_ptr<Exchange> &exchange,
                     BodyReader read) {
   readBody(
-      request, exchange, /*metrics=*/nullptr,
+      request, exchange, /*metrics=*/nullptr, maxQuickText,
       [this, read](const std::string &body, const std::stop_token &stop) {
         return (this->*read)(body, stop);
       },

@@ -43,7 +43,7 @@ public:
   /// Answers a request, now or later.
   void handle(HttpRequest request, std::shared_ptr<Exchange> exchange);
   /// The reply to a request with an unknown path, another method, no valid key, another server's
-  /// name, or an encoded body.
+  /// name, or an encoded body, and after drain to any with a body.
   std::optional<HttpReply> rejection(const HttpRequest &header);
   /// The reply to any request while the model is being loaded and there is no Api yet.
   static std::optional<HttpReply> rejectionWhileLoading(const HttpRequest &header);
@@ -53,7 +53,7 @@ public:
   static bool isAddress(const std::string &host);
   /// Counts a request that was rejected by a reply with this status before its body was parsed.
   void countRejection(unsigned status) { metrics.countRejection(status); }
-  /// Rejects requests for completions from now on; /health reports this state.
+  /// Rejects requests with a body from now on; /health reports this state.
   void drain() { draining = true; }
   /// Ends the requests in progress with an error, without waiting for the engine.
   void abort(const ApiError &error, Outcome outcome);
@@ -82,13 +82,13 @@ private:
   std::optional<HttpReply> hostRejection(const HttpRequest &header) const;
   /// Parses a request's body with `read` and calls `act` with the result or an error, which it may
   /// move from, on the server's thread. The request's reservation then has the size of the result.
-  /// Large bodies, which would delay other replies, are parsed on another thread; `read` may only
-  /// use data that does not change after construction, and stops early if the client leaves, the
-  /// time is over, or the server shuts down. `metrics`: null if it is not a request for
-  /// completions.
+  /// Bodies above `largeBody` bytes, which would delay other replies, are parsed on another thread;
+  /// `read` may only use data that does not change after construction, and stops early if the
+  /// client leaves, the time is over, or the server shuts down. `metrics`: null if it is not a
+  /// request for completions.
   template <std::invocable<const std::string &, const std::stop_token &> Read, typename Act>
   void readBody(HttpRequest &request, const std::shared_ptr<Exchange> &exchange,
-                std::shared_ptr<RequestMetrics> metrics, Read read, Act act);
+                std::shared_ptr<RequestMetrics> metrics, size_t largeBody, Read read, Act act);
   void add(const std::shared_ptr<InProgress> &request);
   void complete(Endpoint endpoint, HttpRequest &request, std::shared_ptr<Exchange> exchange);
 

@@ -124,6 +124,7 @@ EngineThread::submit(std::vector<Submission> submissions) {
       hasWork = true; // the cancellations
       for (Scheduler::RequestId id : ids)
         scheduler->cancel(id - firstId);
+      changed.notify_one();
       throw;
     }
   }

@@ -62,7 +62,7 @@ struct GrowingBody {
 
 /// A connection and its exchange in progress. Everything runs on the server's thread; functions of
 /// Exchange post to it.
-class Connection final : public std::enable_shared_from_this<Connection> {
+class Connection final : public HttpReceiver, public std::enable_shared_from_this<Connection> {
 public:
   Connection(HttpSocket socket, HttpConnections &shared)
       : stream(std::move(socket)), timer(stream.get_executor()), ticks(stream.get_executor()),
@@ -71,13 +71,15 @@ public:
         pendingReservation(shared.pending) {
     ++shared.connections;
   }
-  ~Connection() {
+  ~Connection() override {
+    shared.receiving.erase(this);
     --shared.connections;
     shared.exchanges -= inExchange; // a handler has failed with an exception
   }
 
   void read();
   void reject();
+  void endReceiving(bool always) override;
 
   void reply(HttpReply reply);
   void beginStream(const std::string &contentType);
@@ -141,12 +143,13 @@ private:
   Reservation pendingReservation;  ///< of a stream; above kFreeBytes
   uint64_t exchangeNumber = 0;
   bool inExchange = false, keepAlive = false, chunked = false, ended = false, closed = false;
-  bool headOnly = false;                    ///< the reply is sent without its body
-  bool isUnread = false;                    ///< the client may still be sending the request
-  bool isLate = false;                      ///< the time for the body is over
-  bool isHttp10 = false;                    ///< the client uses HTTP/1.0
-  size_t discarded = 0;                     ///< bytes received after the reply
-  std::shared_ptr<Reservation> reservation; ///< of the request
+  bool headOnly = false;          ///< the reply is sent without its body
+  bool isUnread = false;          ///< the client may still be sending the request
+  bool isLate = false;            ///< the time for the body is over
+  std::optional<HttpReply> early; ///< to the request that is being received, see endReceiving
+  bool isHttp10 = false;          ///< the client uses HTTP/1.0
+  size_t discarded = 0;           ///< bytes received after the reply
+  std::shared_ptr<Reservation> reservation;            ///< of the request
   std::shared_ptr<const Reservation> replyReservation; ///< of a reply that has its own
   std::function<void()> onDisconnect;
 };
@@ -209,44 +212,6 @@ private:
   uint64_t number;
 };
 
-void Connection::read() {
-  parser.emplace();
-  parser->body_limit(shared.options.maxBodyBytes);
-  parser->header_limit(shared.options.maxHeaderBytes);
-  if (exchangeNumber == 0 || buffer.size() != 0)
-    return readHeader();
-  buffer.shrink_to_fit(); // the connection may be idle for a long time
-  // The timeout of the header starts with its first byte.
-  stream.expires_after(shared.options.idleTimeout);
-  stream.async_read_some(buffer.prepare(firstBytes),
-                         [self = shared_from_this()](error_code error, size_t count) {
-                           if (error)
-                             return self->disconnect();
-                           self->buffer.commit(count);
-                           self->readHeader();
-                         });
-}
-
-/// Replies to the client without reading its request.
-void Connection::reject() {
-  replyError({.status = 503,
-              .message = "the server has " + std::to_string(shared.options.maxConnections) +
-                         " open connections, the most that --max-connections allows; close some, "
-                         "or try again later",
-              .retryAfter = 1});
-}
-
-void Connection::readHeader() {
-  stream.expires_after(shared.options.receiveTimeout);
-  http::async_read_header(stream, buffer, *parser,
-                          [self = shared_from_this()](error_code error, size_t bytes) {
-                            if (error)
-                              self->fail(error);
-                            else
-                              self->headerRead(bytes);
-                          });
-}
-
 static int hexDigit(char c) {
   return c >= '0' && c <= '9'   ? c - '0'
          : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -261,14 +226,24 @@ static bool equalsIgnoringCase(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, {}, lower, lower);
 }
 
-/// The path of a request's target, which is a path with a query or, for proxies, a complete URL
-/// (RFC 9112, 3.2). A percent sign without two digits is kept.
-static std::string pathOf(std::string_view target) {
+/// The authority of a request's target that is a complete URL, as for proxies (RFC 9112, 3.2).
+static std::optional<std::string_view> authorityOf(std::string_view target) {
   for (std::string_view scheme : {"http://", "https://"})
     if (equalsIgnoringCase(target.substr(0, scheme.size()), scheme)) {
-      size_t begin = target.find_first_of("/?", scheme.size());
-      target = begin == target.npos || target[begin] == '?' ? "/" : target.substr(begin);
+      target.remove_prefix(scheme.size());
+      return target.substr(0, target.find_first_of("/?"));
     }
+  return std::nullopt;
+}
+
+/// The path of a request's target, which is a path with a query or a complete URL. A percent sign
+/// without two digits is kept.
+static std::string pathOf(std::string_view target) {
+  if (std::optional<std::string_view> authority = authorityOf(target)) {
+    target.remove_prefix(static_cast<size_t>(authority->end() - target.begin()));
+    if (!target.starts_with('/'))
+      return "/";
+  }
   target = target.substr(0, target.find('?'));
   std::string path;
   for (size_t i = 0; i < target.size(); ++i) {
@@ -281,30 +256,131 @@ static std::string pathOf(std::string_view target) {
   return path;
 }
 
+static std::string_view targetOf(const http::request_header<> &header) {
+  return {header.target().data(), header.target().size()};
+}
+
+/// The value of a field. Several fields of a name are a list (RFC 9110, 5.3), so that none is
+/// ignored.
+static std::string valueOf(const http::request_header<> &header, http::field name) {
+  auto [begin, end] = header.equal_range(name);
+  std::string value;
+  for (auto field = begin; field != end; ++field)
+    value += (field == begin ? "" : ", ") + std::string(field->value());
+  return value;
+}
+
 /// A request without its body.
 static HttpRequest headerOf(const http::request_header<> &header) {
-  std::string_view target(header.target().data(), header.target().size());
+  std::string_view target = targetOf(header);
   bool head = header.method() == http::verb::head;
+  std::optional<std::string_view> authority = authorityOf(target);
   return {.method = head ? "GET" : std::string(header.method_string()),
           .path = pathOf(target),
-          .authorization = std::string(header[http::field::authorization]),
-          .host = std::string(header[http::field::host]),
-          .origin = std::string(header[http::field::origin]),
-          .contentEncoding = std::string(header[http::field::content_encoding]),
+          .authorization = valueOf(header, http::field::authorization),
+          .host = authority ? std::string(*authority) : valueOf(header, http::field::host),
+          .origin = valueOf(header, http::field::origin),
+          .contentEncoding = valueOf(header, http::field::content_encoding),
           .body = {}};
+}
+
+static bool expectsContinue(const http::request_header<> &header) {
+  return header.version() >= 11 &&
+         equalsIgnoringCase(valueOf(header, http::field::expect), "100-continue");
+}
+
+/// The error for a header that does not say what is requested, or asks for what there is not.
+static std::optional<ApiError> problemOf(const http::request_header<> &header) {
+  // A proxy may decide by another one of several hosts (RFC 9112, 3.2).
+  size_t hosts = header.count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && header.version() >= 11))
+    return ApiError{.status = 400,
+                    .message = hosts ? "the request has several Host fields; send one"
+                                     : "the request has no Host field"};
+  if (std::optional<std::string_view> authority = authorityOf(targetOf(header));
+      authority && authority->empty())
+    return ApiError{.status = 400, .message = "the URL of the request has no host"};
+  // HTTP/1.0 has no expectations (RFC 9110, 10.1.1).
+  if (std::string expected = valueOf(header, http::field::expect);
+      !expected.empty() && header.version() >= 11 && !expectsContinue(header))
+    return ApiError{.status = 417,
+                    .message =
+                        "the expectation '" + expected + "' is not supported, only 100-continue"};
+  // The end of a body in another coding is unknown.
+  std::string coding = valueOf(header, http::field::transfer_encoding);
+  if (!coding.empty() && !equalsIgnoringCase(coding, "chunked"))
+    return ApiError{.status = 501, .message = "no transfer coding but chunked is supported"};
+  return std::nullopt;
+}
+
+void Connection::read() {
+  parser.emplace();
+  parser->body_limit(shared.options.maxBodyBytes);
+  parser->header_limit(shared.options.maxHeaderBytes);
+  if (buffer.size() != 0) {
+    stream.expires_after(shared.options.receiveTimeout);
+    return readHeader();
+  }
+  buffer.shrink_to_fit(); // the connection may be idle for a long time
+  // The timeout of the first header starts with the connection, that of others with their first
+  // byte.
+  bool isFirst = exchangeNumber == 0;
+  stream.expires_after(isFirst ? shared.options.receiveTimeout : shared.options.idleTimeout);
+  stream.async_read_some(buffer.prepare(firstBytes),
+                         [self = shared_from_this(), isFirst](error_code error, size_t count) {
+                           if (error)
+                             return self->disconnect();
+                           self->buffer.commit(count);
+                           if (!isFirst)
+                             self->stream.expires_after(self->shared.options.receiveTimeout);
+                           self->readHeader();
+                         });
+}
+
+void Connection::endReceiving(bool always) {
+  if (!parser || early)
+    return; // it has its reply
+  if (parser->is_header_done())
+    early = shared.headerCheck(headerOf(parser->get()));
+  if (!early && always) {
+    early = errorReply(shuttingDown());
+    shared.rejected(early->status);
+  }
+  if (early)
+    stream.cancel(); // the handlers of reads then send the reply
+}
+
+/// Replies to the client without reading its request.
+void Connection::reject() {
+  replyError({.status = 503,
+              .message = "the server has " + std::to_string(shared.options.maxConnections) +
+                         " open connections, the most that --max-connections allows; close some, "
+                         "or try again later",
+              .retryAfter = 1});
+}
+
+void Connection::readHeader() {
+  shared.receiving.insert(this);
+  http::async_read_header(stream, buffer, *parser,
+                          [self = shared_from_this()](error_code error, size_t bytes) {
+                            if (error)
+                              self->fail(error);
+                            else
+                              self->headerRead(bytes);
+                          });
 }
 
 /// Checks a header that has been received, unless the request is small, and continues with the
 /// body.
 void Connection::headerRead(uint64_t bytes) {
   headerBytes = bytes;
-  // The end of a body in another coding is unknown.
-  auto coding = parser->get()[http::field::transfer_encoding];
-  if (!coding.empty() && !equalsIgnoringCase(coding, "chunked"))
-    return replyError({.status = 501, .message = "no transfer coding but chunked is supported"});
+  if (early)
+    return fail({});
+  if (std::optional<ApiError> problem = problemOf(parser->get()))
+    return replyError(*problem);
   bool isLarge = headerBytes > kFreeBytes || parser->chunked() ||
                  parser->content_length().value_or(0) > kFreeBytes;
-  if (isLarge)
+  if (isLarge || !shared.accepting)
     if (std::optional<HttpReply> rejection = shared.headerCheck(headerOf(parser->get())))
       return replyUnread(*std::move(rejection));
   reservation = std::make_shared<Reservation>(shared.memory);
@@ -312,7 +388,7 @@ void Connection::headerRead(uint64_t bytes) {
     return;
   parser->eager(true);
   limitBody();
-  if (!equalsIgnoringCase(parser->get()[http::field::expect], "100-continue"))
+  if (!expectsContinue(parser->get()))
     return readBody();
   static constexpr std::string_view continueReply = "HTTP/1.1 100 Continue\r\n\r\n";
   asio::async_write(stream, asio::buffer(continueReply),
@@ -348,7 +424,7 @@ void Connection::limitBody() {
 void Connection::readBody() {
   if (parser->is_done())
     return handle();
-  if (isLate)
+  if (isLate || early)
     return fail({});
   http::async_read_some(stream, buffer, *parser,
                         [self = shared_from_this()](error_code error, size_t) {
@@ -362,7 +438,9 @@ void Connection::readBody() {
 /// A request could not be read. A header that is late has no reply: the timeout has closed the
 /// stream.
 void Connection::fail(error_code error) {
-  if (isLate)
+  if (early)
+    replyUnread(*std::exchange(early, std::nullopt));
+  else if (isLate)
     replyError({.status = 408,
                 .message = "the body has not arrived within " +
                            std::to_string(shared.options.receiveTimeout.count()) +
@@ -386,6 +464,7 @@ void Connection::fail(error_code error) {
 
 /// Replies to a request that has not been read completely.
 void Connection::replyUnread(HttpReply unread) {
+  shared.receiving.insert(this);
   beginExchange();
   parser.reset();
   reservation.reset();
@@ -406,6 +485,8 @@ void Connection::beginExchange() {
 
 void Connection::handle() {
   http::request<GrowingBody> got = parser->release();
+  early.reset();
+  shared.receiving.erase(this);
   beginExchange();
   keepAlive = got.keep_alive();
   isHttp10 = got.version() < 11;
@@ -643,6 +724,7 @@ void Connection::disconnect() {
   if (closed)
     return;
   closed = true;
+  shared.receiving.erase(this);
   error_code ignored;
   stream.socket().shutdown(HttpSocket::shutdown_both, ignored);
   stream.close();

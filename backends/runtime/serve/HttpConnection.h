@@ -7,8 +7,19 @@
 #include <algorithm>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <cstddef>
+#include <set>
 
 namespace mica::rt::serve {
+
+/// A connection whose request is being received, or whose client is still sending it after the
+/// reply.
+class HttpReceiver {
+public:
+  virtual ~HttpReceiver() = default;
+  /// Replies without the rest of the request if its header has been received and is rejected; with
+  /// `always`, whatever has been received.
+  virtual void endReceiving(bool always) = 0;
+};
 
 /// State shared by all connections.
 struct HttpConnections {
@@ -18,6 +29,7 @@ struct HttpConnections {
   HttpRejectionListener rejected;
   size_t connections = 0;
   size_t exchanges = 0;
+  std::set<HttpReceiver *> receiving = {};
   bool accepting = true;
   MemoryBudget memory{
       ///< see HttpOptions::maxReservedBytes

@@ -84,7 +84,7 @@ struct HttpOptions {
 /// Called on the server's thread.
 using HttpHandler = std::function<void(HttpRequest, std::shared_ptr<Exchange>)>;
 /// Returns the reply to a request that is rejected by its header; it is called before a body is
-/// received, unless that is small.
+/// received, unless that is small, and again while it is received if the server stops accepting.
 using HttpHeaderCheck = std::function<std::optional<HttpReply>(const HttpRequest &header)>;
 /// Called when a request is rejected before it has been received, except by its header; `status` is
 /// that of the reply.

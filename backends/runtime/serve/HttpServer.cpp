@@ -37,6 +37,7 @@ struct HttpServer::State {
       accept(tcp);
   }
   void waitForSignal();
+  void endReceiving(bool always);
 
   HttpConnections shared;
   asio::io_context context{1};
@@ -155,6 +156,11 @@ template <typename Acceptor> void HttpServer::State::accept(Acceptor &acceptor) 
   });
 }
 
+void HttpServer::State::endReceiving(bool always) {
+  for (HttpReceiver *each : shared.receiving)
+    each->endReceiving(always);
+}
+
 void HttpServer::State::waitForSignal() {
   signals.async_wait([this](error_code error, int) {
     if (error)
@@ -248,6 +254,7 @@ void HttpServer::stopAccepting() {
   state->local.close(ignored);
   if (state->shared.options.unixSocket)
     unlink(state->shared.options.unixSocket->c_str());
+  state->endReceiving(/*always=*/false);
 }
 
 void HttpServer::limitMemory(uint64_t reserved, uint64_t pending) {
@@ -257,6 +264,10 @@ void HttpServer::limitMemory(uint64_t reserved, uint64_t pending) {
 }
 
 size_t HttpServer::exchanges() const { return state->shared.exchanges; }
+
+size_t HttpServer::receiving() const { return state->shared.receiving.size(); }
+
+void HttpServer::rejectUnreceived() { state->endReceiving(/*always=*/true); }
 
 void HttpServer::stop() { state->context.stop(); }
 

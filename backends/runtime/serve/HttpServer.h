@@ -31,7 +31,8 @@ public:
   void repeat(std::chrono::milliseconds interval, std::function<bool()> callback);
   /// Serves until stop is called.
   void run();
-  /// Stops accepting connections; open ones are not closed.
+  /// Stops accepting connections; open ones are not closed. Requests that are being received are
+  /// from now on rejected by their headers; see HttpHeaderCheck.
   void stopAccepting();
   /// Lowers the limits of all requests (HttpOptions::maxReservedBytes) and all streams
   /// (maxTotalPendingBytes), even if not every body then fits. Must be called on the server's
@@ -39,6 +40,11 @@ public:
   void limitMemory(uint64_t reserved, uint64_t pending);
   /// The number of exchanges in progress.
   size_t exchanges() const;
+  /// The number of connections whose requests are being received, or are still being sent after the
+  /// reply.
+  size_t receiving() const;
+  /// Replies to the requests that are being received with status 503.
+  void rejectUnreceived();
   /// Makes run return. Must be called on the server's thread.
   void stop();
 

@@ -212,7 +212,8 @@ void stopWhenIdle(HttpServer &server, Service &service,
   constexpr int maxCalls = 250, maxIdleCalls = 50;
   constexpr std::chrono::milliseconds interval{20};
   server.repeat(interval, [&server, &service, deadline, calls = 0]() mutable {
-    bool isIdle = server.exchanges() == 0;
+    // Requests that have not arrived completely get a reply as well.
+    bool isIdle = server.exchanges() == 0 && server.receiving() == 0;
     // Of several ranks, one may have ended, for which the engine waits; mpirun ends the others.
     bool isLeader = service.model->isLeader();
     if (isIdle && (isLeader || service.engine->unfinished() == 0)) {
@@ -221,6 +222,7 @@ void stopWhenIdle(HttpServer &server, Service &service,
     }
     if (std::chrono::steady_clock::now() < deadline)
       return true;
+    server.rejectUnreceived();
     service.api->abort(shuttingDown(), Outcome::Shutdown);
     if (++calls <= (isIdle ? maxIdleCalls : maxCalls))
       return true;

@@ -34,14 +34,78 @@ function appendBlock(parent, tag, text) {
   return element;
 }
 
-/** Appends the Markdown `text` to `parent`: fences, headings, lists, paragraphs. Returns where the last block begins: its place in `text`,
-    and the number of elements before it. More text may change this block, but none before it. */
+/** The cells of a line that is a row of a table, which begins and ends with "|"; "\\|" is a character. */
+function cellsOf(line) {
+  const row = line.trim();
+  return row.length > 1 && row.startsWith("|") && row.endsWith("|")
+      ? row.slice(1, -1).split(/(?<!\\)\|/).map(cell => cell.trim().replaceAll("\\|", "|")) : null;
+}
+
+function appendRow(part, tag, cells) {
+  const row = document.createElement("tr");
+  for (const cell of cells)
+    appendBlock(row, tag, cell);
+  part.append(row);
+}
+
+/** Appends a table whose first row is `cells`; returns its body. */
+function appendTable(parent, cells) {
+  const frame = document.createElement("div"), table = document.createElement("table");
+  frame.className = "table";
+  frame.tabIndex = 0; // so that keys scroll it
+  const body = document.createElement("tbody");
+  appendRow(table.createTHead(), "th", cells);
+  table.append(body);
+  frame.append(table);
+  parent.append(frame);
+  return body;
+}
+
+/** Of nested lists. Deeper items are of the innermost list: the width of the screen is limited, and so is the work per item. */
+const maxDepth = 8;
+
+/** Appends an item to the innermost of the open `lists`, of {element, indent}, that is not deeper than `indent`, or to a new one. */
+function appendItem(parent, lists, indent, number, text) {
+  const tag = number ? "OL" : "UL";
+  while (lists.length > 1 && indent < lists.at(-1).indent)
+    lists.pop();
+  const last = lists.at(-1), nested = last && indent > last.indent + 1 && lists.length < maxDepth;
+  if (!last || nested || last.element.tagName !== tag) {
+    const outer = nested ? last.element.lastElementChild : (lists.length > 1 ? last.element.parentElement : parent);
+    const element = document.createElement(tag);
+    if (number)
+      element.start = Number(number);
+    outer.append(element);
+    if (last && !nested)
+      lists.pop();
+    lists.push({element, indent});
+  }
+  appendBlock(lists.at(-1).element, "li", text);
+}
+
+/** Appends the Markdown `text` to `parent`: fences, headings, lists, tables, paragraphs. Returns where the last block begins: its place in
+    `text`, and the number of elements before it. More text may change this block, but none before it. */
 function appendMarkdown(parent, text) {
-  let list = null, paragraph = null, code = null, place = 0, last = {place: 0, elements: parent.childElementCount};
-  for (const line of text.split("\n")) {
-    if (!list && !paragraph && !code)
+  let lists = [], paragraph = null, code = null, table = null, blank = false;
+  let place = 0, last = {place: 0, elements: parent.childElementCount};
+  const lines = text.split("\n");
+  for (const [at, line] of lines.entries()) {
+    const cells = code ? null : cellsOf(line), item = /^(\s*)(?:[-*+]|(\d{1,9})[.)])\s+(.*)$/.exec(line);
+    if (!lists.length && !paragraph && !code && !table)
       last = {place, elements: parent.childElementCount};
+    // Blank lines between items do not end a list. A line that does may become an item as it grows.
+    if (blank && line.trim() && !item)
+      lists = [];
     place += line.length + 1;
+    blank = !line.trim() && !code;
+    if (table && cells) {
+      if (!table.isRuled)
+        table.isRuled = true; // the line between the head and the body
+      else
+        appendRow(table.body, "td", cells.slice(0, table.count));
+      continue;
+    }
+    table = null;
     if (/^\s*```/.test(line)) {
       if (code) {
         code = null;
@@ -52,35 +116,34 @@ function appendMarkdown(parent, text) {
         block.append(code);
         parent.append(block);
       }
-      list = paragraph = null;
+      lists = [];
+      paragraph = null;
       continue;
     }
     if (code) {
       code.append(line + "\n");
       continue;
     }
-    const heading = /^(#{1,6})\s+(.*)$/.exec(line), item = /^\s*(?:[-*+]|(\d+)[.)])\s+(.*)$/.exec(line);
+    const heading = /^(#{1,6})\s+(.*)$/.exec(line), rule = cells && cellsOf(lines[at + 1] ?? "");
     if (heading) {
       appendBlock(parent, "h" + Math.min(heading[1].length + 1, 6), heading[2]);
-      list = paragraph = null;
-    } else if (item) {
-      const tag = item[1] ? "ol" : "ul";
-      if (!list || list.tagName.toLowerCase() !== tag) {
-        list = document.createElement(tag);
-        if (item[1])
-          list.start = Number(item[1]);
-        parent.append(list);
-      }
-      appendBlock(list, "li", item[2]);
+      lists = [];
       paragraph = null;
-    } else if (!line.trim()) {
-      list = paragraph = null;
+    } else if (item) {
+      appendItem(parent, lists, item[1].replaceAll("\t", "    ").length, item[2], item[3]);
+      paragraph = null;
+    } else if (blank) {
+      paragraph = null;
+    } else if (rule?.length === cells?.length && rule?.every(cell => /^:?-+:?$/.test(cell))) {
+      table = {body: appendTable(parent, cells), count: cells.length, isRuled: false};
+      lists = [];
+      paragraph = null;
     } else if (paragraph) {
       paragraph.append(document.createElement("br"));
       appendInline(paragraph, line);
     } else {
       paragraph = appendBlock(parent, "p", line);
-      list = null;
+      lists = [];
     }
   }
   return last;
@@ -129,10 +192,38 @@ function requestBody() {
   const system = $("system").value.trim();
   const messages = system ? [{role: "system", content: system}, ...conversation] : conversation;
   const body = {messages, stream: true, stream_options: {include_usage: true}};
-  for (const name of ["temperature", "top_p", "top_k", "max_tokens", "seed"])
+  for (const name of numbers)
     if ($(name).value !== "")
       body[name] = Number($(name).value);
+  const stops = $("stops").value.split("\n").filter(text => text);
+  if (stops.length)
+    body.stop = stops.map(text => text.replaceAll("\\n", "\n"));
   return body;
+}
+
+// --- Settings. ---
+
+/** Fields of a request. */
+const numbers = ["temperature", "top_p", "top_k", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "max_tokens", "seed"];
+/** What the browser keeps: all but the API key, which is a secret. */
+const kept = [...numbers, "stops", "system"];
+
+/** Storage may be full or forbidden: then settings are not kept. */
+function keepSettings() {
+  try {
+    localStorage.setItem("settings", JSON.stringify(Object.fromEntries(kept.map(name => [name, $(name).value]))));
+  } catch {
+  }
+}
+
+function restoreSettings() {
+  try {
+    const stored = JSON.parse(localStorage.getItem("settings")) ?? {};
+    for (const name of kept)
+      if (typeof stored[name] === "string")
+        $(name).value = stored[name];
+  } catch {
+  }
 }
 
 /** Yields the JSON of each server-sent event of a response. */
@@ -185,11 +276,15 @@ function discardQuestion() {
   $("input").value = [question, $("input").value].filter(text => text).join("\n");
 }
 
-async function answer() {
+/** Adds the model's answer to the conversation. `old`: the element of the answer that it replaces, as soon as it has begun. */
+async function answer(old = null) {
   const controller = new AbortController();
   setRunning(controller);
   $("status").textContent = "";
   const element = showMessage("assistant", ""), content = document.createElement("div");
+  const replaced = old ? conversation.pop() : null;
+  if (old)
+    element.setAttribute("aria-label", "New answer");
   content.textContent = "…";
   element.append(content);
   const begin = performance.now();
@@ -198,6 +293,10 @@ async function answer() {
   /** Shows what has come so far. */
   function show() {
     frame = 0;
+    if (text || reasoning || finished) {
+      old?.remove();
+      element.setAttribute("aria-label", "Model");
+    }
     // Scrolls with the answer, unless the reader has scrolled back.
     const list = $("messages"), atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 30;
     if (reasoning)
@@ -242,6 +341,9 @@ async function answer() {
   show();
   if (text || finished) {
     conversation.push({role: "assistant", content: text});
+  } else if (old) {
+    element.replaceWith(old);
+    conversation.push(replaced);
   } else {
     element.remove();
     discardQuestion();
@@ -271,9 +373,7 @@ function send() {
 function regenerate() {
   if (running || conversation.at(-1)?.role !== "assistant")
     return;
-  conversation.pop();
-  [...document.querySelectorAll(".message.assistant")].at(-1)?.remove();
-  answer();
+  answer([...document.querySelectorAll(".message.assistant")].at(-1));
 }
 
 $("form").addEventListener("submit", event => {
@@ -312,5 +412,8 @@ async function showModel() {
   if (!model.meta.chat)
     showMessage("error", "This program has no chat template: use /v1/completions.");
 }
+for (const name of kept)
+  $(name).addEventListener("input", keepSettings);
+restoreSettings();
 $("key").addEventListener("change", showModel);
 showModel();

@@ -219,13 +219,17 @@ TEST_F(ApiTest, UnreadBodies) {
   EXPECT_THAT(reply.body, HasSubstr("the server is shutting down"));
   EXPECT_EQ(replyOf(*other).status, 503u);
   post("/v1/completions", body, failed);
-  api->drain();
   api->abort({.status = 500, .message = "a rank has failed"}, Outcome::Failed);
   EXPECT_EQ(replyOf(*failed).status, 500u);
-  resume.set_value();
   // It is parsed after the others.
   post("/v1/completions", body, late);
+  api->drain();
+  resume.set_value();
   EXPECT_EQ(replyOf(*late).status, 503u);
+  // From now on, requests are rejected by their headers, and counted with those.
+  auto rejected = std::make_shared<FakeExchange>();
+  post("/tokenize", body, rejected);
+  EXPECT_EQ(replyOf(*rejected).status, 503u);
   expectOutcomes({{"canceled", 1}, {"shutdown", 2}, {"failed", 1}});
 }
 

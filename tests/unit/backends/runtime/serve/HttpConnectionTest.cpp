@@ -66,7 +66,7 @@ struct TestServer {
 
 std::string header(size_t bytes, size_t body, const char *path = "/") {
   std::string text = "POST " + std::string(path) +
-                     " HTTP/1.1\r\nContent-Length: " + std::to_string(body) + "\r\nX: ";
+                     " HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body) + "\r\nX: ";
   return text + std::string(bytes - text.size() - 4, 'a') + "\r\n\r\n";
 }
 } // namespace
@@ -91,7 +91,7 @@ TEST(HttpConnection, ReservesWhatHasArrived) {
     return server.received(clients.back());
   };
   // Announced bytes are not reserved, and a body may have any length until its end.
-  const std::string chunked = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string chunked = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(begin(header(100, 65536)), "");
     EXPECT_EQ(begin(chunked + "1000\r\n" + std::string(4096, 'a') + "\r\n"), "");
@@ -145,11 +145,13 @@ TEST(HttpConnection, LateBodies) {
   EXPECT_THAT(endOf(header(100, 5)), late);
   // The time is for the whole body.
   EXPECT_THAT(endOf(header(100, 5) + "ab", "cd"), late);
-  EXPECT_THAT(endOf("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "cd"), late);
-  EXPECT_THAT(endOf("POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"),
-              StartsWith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 408 "));
+  EXPECT_THAT(
+      endOf("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "cd"), late);
+  EXPECT_THAT(
+      endOf("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"),
+      StartsWith("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 408 "));
   EXPECT_THAT(server.rejections, testing::ElementsAre(408, 408, 408, 408));
-  EXPECT_EQ(endOf("POST / HTTP/1.1\r\n"), "");
+  EXPECT_EQ(endOf("POST / HTTP/1.1\r\nHost: a\r\n"), "");
   EXPECT_EQ(server.rejections.size(), 4U);
   // On a busy machine, the time may be over.
   std::string inTime;
@@ -175,7 +177,7 @@ TEST(HttpConnection, ReadsBodies) {
   server.send(client, header(100, body.size()) + body);
   EXPECT_THAT(server.received(client), StartsWith("HTTP/1.1 200 "));
   EXPECT_EQ(got, body);
-  std::string chunks = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  std::string chunks = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (size_t at = 0; at < body.size(); at += 10000) {
     size_t size = std::min<size_t>(10000, body.size() - at);
     char length[20];
@@ -234,7 +236,7 @@ TEST(HttpConnection, ManyPipelinedRequests) {
   };
   int client = server.connect();
   // A large header: the buffer has its maximum size.
-  const std::string first = header(9000, 100), more = "GET / HTTP/1.1\r\n\r\n";
+  const std::string first = header(9000, 100), more = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   server.send(client, first);
   std::string rest(100, 'a');
   while (rest.size() < 64 << 10)
@@ -266,7 +268,7 @@ TEST(HttpConnection, RepeatedCallbacks) {
     });
   };
   int client = server.connect();
-  server.send(client, "GET / HTTP/1.1\r\n\r\n");
+  server.send(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   std::string all;
   while (!all.ends_with("0\r\n\r\n")) {
     server.context.restart();
@@ -275,14 +277,14 @@ TEST(HttpConnection, RepeatedCallbacks) {
   }
   EXPECT_THAT(all, HasSubstr("\r\nX-Accel-Buffering: no\r\n"));
   EXPECT_THAT(all, testing::EndsWith("\r\n\r\n4\r\ntick\r\n4\r\ntick\r\n4\r\ntick\r\n0\r\n\r\n"));
-  server.send(client, "GET / HTTP/1.1\r\n\r\n");
+  server.send(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   server.context.restart();
   server.context.run_for(std::chrono::milliseconds(20));
   EXPECT_THAT(server.received(client), testing::EndsWith("\r\n\r\nsecond"));
   EXPECT_EQ(ticks, 3);
   // A client that leaves ends the exchange.
   requests = ticks = 0;
-  server.send(client, "GET / HTTP/1.1\r\n\r\n");
+  server.send(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   ::close(client);
   server.context.restart();
   server.context.run_for(std::chrono::milliseconds(20));
@@ -302,7 +304,7 @@ TEST(HttpConnection, PendingBytesAreLimited) {
   std::vector<int> clients;
   auto open = [&] {
     clients.push_back(server.connect());
-    server.send(clients.back(), "GET / HTTP/1.1\r\n\r\n");
+    server.send(clients.back(), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     server.poll();
   };
   auto send = [&](size_t stream, size_t bytes) {
@@ -354,7 +356,7 @@ TEST(HttpConnection, AnExceptionOfAHandlerIsTheReply) {
   TestServer server({});
   server.shared.handler = [](HttpRequest, std::shared_ptr<Exchange>) { throw std::bad_alloc(); };
   int client = server.connect();
-  server.send(client, "GET / HTTP/1.1\r\n\r\n");
+  server.send(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_THAT(server.received(client),
               testing::AllOf(StartsWith("HTTP/1.1 500 "),
                              HasSubstr("\"message\":\"the server is out of memory\"")));
@@ -369,7 +371,7 @@ TEST(HttpConnection, SlowReaders) {
   auto receivedIn = [&](size_t pieces, bool stops) {
     TestServer server({.sendTimeout = std::chrono::seconds(1)}, reply);
     int client = server.connect();
-    server.send(client, "GET / HTTP/1.1\r\n\r\n");
+    server.send(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     size_t total = 0;
     std::string piece(reply.size() / pieces, 0);
     for (size_t i = 0; i < 2 * pieces && total < reply.size(); ++i) {
