@@ -245,17 +245,14 @@ private:
   }
 
   llvm::Error makeLoops() {
-    if (usesCache()) {
+    if (usesCache())
       moduleKey = ObjectCache::keyOf(module);
-      if (findLowered()) {
-        packed = module.clone();
-        return llvm::Error::success();
-      }
+    if (!findLowered()) {
+      if (llvm::Error failed = runPasses(Stage::Loops))
+        return failed;
+      describeCode(codeManifest, module);
+      manifest.update(codeManifest);
     }
-    if (llvm::Error failed = runPasses(Stage::Loops))
-      return failed;
-    describeCode(codeManifest, module);
-    manifest.update(codeManifest);
     // The packer needs the symbols of weights, which the passes to `llvm` erase.
     packed = module.clone();
     return llvm::Error::success();

@@ -413,20 +413,17 @@ llvm::Expected<SequenceBytes> mica::cpu::addSequenceBytes(json &manifest) {
   rt::Result<rt::Manifest> parsed = rt::parseCaches(manifest);
   if (!parsed)
     return llvm::createStringError(parsed.error().message);
-  SequenceBytes sum;
   for (auto [index, cache] : llvm::enumerate(parsed->caches)) {
-    auto size = static_cast<int64_t>(rt::cacheBytesPerSequence(*parsed, cache, rt::kMaxPromptRows));
-    auto checkpoint = static_cast<int64_t>(rt::checkpointBytes(cache));
     json &described = manifest[keys::caches.text][index];
-    described[keys::bytesPerSequence.text] = size;
-    if (checkpoint > 0)
+    described[keys::bytesPerSequence.text] =
+        rt::cacheBytesPerSequence(*parsed, cache, rt::kMaxPromptRows);
+    if (uint64_t checkpoint = rt::checkpointBytes(cache))
       described[keys::bytesPerCheckpoint.text] = checkpoint;
-    sum.perToken += static_cast<int64_t>(cache.bytesPerToken);
-    sum.caches += size;
-    sum.states += static_cast<int64_t>(rt::stateBytes(cache));
-    sum.checkpoint += checkpoint;
   }
-  return sum;
+  return SequenceBytes{static_cast<int64_t>(rt::cacheBytesPerToken(*parsed)),
+                       static_cast<int64_t>(rt::cacheBytesPerSequence(*parsed, rt::kMaxPromptRows)),
+                       static_cast<int64_t>(rt::stateBytesPerSequence(*parsed)),
+                       static_cast<int64_t>(rt::checkpointBytes(*parsed))};
 }
 
 /// Adds the locations in the model of the ops that launch `kernel`, without layer indices.

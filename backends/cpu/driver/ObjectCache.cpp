@@ -55,17 +55,25 @@ std::string ObjectCache::keyOf(const Module &code, const TargetMachine &machine)
   return hexadecimal(rt::hashBytes(text.data(), text.size()));
 }
 
+/// The hash of the executable of this process; none if it cannot be read.
+static std::optional<uint64_t> hashExecutable() {
+  auto file = MemoryBuffer::getFile("/proc/self/exe", /*IsText=*/false,
+                                    /*RequiresNullTerminator=*/false);
+  if (!file)
+    return std::nullopt;
+  return rt::hashBytes((*file)->getBufferStart(), (*file)->getBufferSize());
+}
+
 std::string ObjectCache::keyOf(mlir::ModuleOp module) {
-  auto executable = MemoryBuffer::getFile("/proc/self/exe", /*IsText=*/false,
-                                          /*RequiresNullTerminator=*/false);
+  // Tests compile many modules in one process.
+  static const std::optional<uint64_t> executable = hashExecutable();
   if (!executable)
     return {};
   SmallString<0> text;
   raw_svector_ostream stream(text);
   // Descriptions of kernels contain names from locations. Custom forms may omit attributes.
   module.print(stream, mlir::OpPrintingFlags().enableDebugInfo().printGenericOpForm());
-  stream << '\0' << LLVM_VERSION_STRING << '\0'
-         << rt::hashBytes((*executable)->getBufferStart(), (*executable)->getBufferSize());
+  stream << '\0' << LLVM_VERSION_STRING << '\0' << *executable;
   return hexadecimal(rt::hashBytes(text.data(), text.size()));
 }
 

@@ -58,11 +58,13 @@ llvm::Expected<llvm::SmallVector<char, 0>> compile(StringRef text,
   if (!module)
     return llvm::createStringError("the text is no module");
   cpu::setTarget(*module, target);
-  PassManager passes(context.get());
-  cpu::addLoopsToLlvmPasses(passes);
-  if (failed(passes.run(*module)))
-    return llvm::createStringError("the passes fail");
-  return makeSharedObject(*module);
+  return makeSharedObject(*module, [&]() -> llvm::Error {
+    PassManager passes(context.get());
+    cpu::addLoopsToLlvmPasses(passes);
+    if (failed(passes.run(*module)))
+      return llvm::createStringError("the passes fail");
+    return llvm::Error::success();
+  });
 }
 
 } // namespace mica::test

@@ -13,21 +13,28 @@
 
 namespace mica::test {
 
-llvm::Expected<llvm::SmallString<0>>
-compileToObject(llvm::Module &code, llvm::TargetMachine &machine, const cpu::ObjectCache *cache) {
-  std::string key;
-  if (cache) {
-    key = cpu::ObjectCache::keyOf(code, machine);
-    if (std::optional<llvm::SmallString<0>> found = cache->find(key))
-      return std::move(*found);
-  }
-  cpu::optimize(code, machine);
-  llvm::Expected<llvm::SmallString<0>> object =
-      cpu::emit(code, machine, llvm::CodeGenFileType::ObjectFile);
-  if (object && cache)
+/// The object `key` of a cache, or what `make` returns, which is then stored. Without a cache or a
+/// key it is made.
+static llvm::Expected<llvm::SmallString<0>>
+findOrMake(const cpu::ObjectCache *cache, llvm::StringRef key,
+           llvm::function_ref<llvm::Expected<llvm::SmallString<0>>()> make) {
+  if (!cache || key.empty())
+    return make();
+  if (std::optional<llvm::SmallString<0>> found = cache->find(key))
+    return std::move(*found);
+  llvm::Expected<llvm::SmallString<0>> object = make();
+  if (object)
     if (llvm::Error error = cache->store(key, *object))
       return std::move(error);
   return object;
+}
+
+llvm::Expected<llvm::SmallString<0>>
+compileToObject(llvm::Module &code, llvm::TargetMachine &machine, const cpu::ObjectCache *cache) {
+  return findOrMake(cache, cache ? cpu::ObjectCache::keyOf(code, machine) : "", [&] {
+    cpu::optimize(code, machine);
+    return cpu::emit(code, machine, llvm::CodeGenFileType::ObjectFile);
+  });
 }
 
 /// The object of a module at stage `llvm`.
@@ -43,42 +50,27 @@ static llvm::Expected<llvm::SmallString<0>> makeObject(mlir::ModuleOp module,
   return compileToObject(**ir, **machine, cache);
 }
 
-static llvm::Expected<llvm::SmallVector<char, 0>> linkChecked(llvm::StringRef object) {
-  auto shared = cpu::linkSharedObject(object);
+llvm::Expected<llvm::SmallVector<char, 0>>
+makeSharedObject(mlir::ModuleOp module, llvm::function_ref<llvm::Error()> lower) {
+  auto found = cpu::ObjectCache::fromEnvironment();
+  if (!found)
+    return found.takeError();
+  const cpu::ObjectCache *cache = *found ? &**found : nullptr;
+  auto object = findOrMake(cache, cache ? cpu::ObjectCache::keyOf(module) : "",
+                           [&]() -> llvm::Expected<llvm::SmallString<0>> {
+                             if (llvm::Error error = lower())
+                               return std::move(error);
+                             return makeObject(module, cache);
+                           });
+  if (!object)
+    return object.takeError();
+  auto shared = cpu::linkSharedObject(*object);
   if (!shared)
     return shared.takeError();
   if (llvm::Error error = cpu::checkUndefinedSymbols(
           llvm::StringRef(shared->data(), shared->size()), cpu::kLibrarySymbols))
     return error;
   return shared;
-}
-
-llvm::Expected<llvm::SmallVector<char, 0>>
-makeSharedObject(mlir::ModuleOp module, llvm::function_ref<llvm::Error()> lower) {
-  auto cache = cpu::ObjectCache::fromEnvironment();
-  if (!cache)
-    return cache.takeError();
-  std::string key = *cache ? cpu::ObjectCache::keyOf(module) : "";
-  if (!key.empty())
-    if (std::optional<llvm::SmallString<0>> found = (*cache)->find(key))
-      return linkChecked(*found);
-  if (llvm::Error error = lower())
-    return std::move(error);
-  auto object = makeObject(module, *cache ? &**cache : nullptr);
-  if (!object)
-    return object.takeError();
-  if (!key.empty())
-    if (llvm::Error error = (*cache)->store(key, *object))
-      return std::move(error);
-  return linkChecked(*object);
-}
-
-llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module) {
-  auto cache = cpu::ObjectCache::fromEnvironment();
-  if (!cache)
-    return cache.takeError();
-  auto object = makeObject(module, *cache ? &**cache : nullptr);
-  return object ? linkChecked(*object) : object.takeError();
 }
 
 LoadedModel::LoadedModel(llvm::ArrayRef<char> sharedObject, const rt::RuntimeTable &runtime)

@@ -20,10 +20,9 @@ namespace mica::test {
 llvm::Expected<llvm::SmallString<0>>
 compileToObject(llvm::Module &code, llvm::TargetMachine &machine, const cpu::ObjectCache *cache);
 
-/// The shared object of a module at stage `llvm`, compiled for the target named by the module.
-llvm::Expected<llvm::SmallVector<char, 0>> makeSharedObject(mlir::ModuleOp module);
-/// The same for a module at an earlier stage, which `lower` changes to stage `llvm`. It is not
-/// called if $MICA_OBJECT_CACHE has code that this executable made of the same module.
+/// The shared object of a module, compiled for the target that it names. `lower` changes the module
+/// to stage `llvm`; it is not called if $MICA_OBJECT_CACHE has code that this executable made of
+/// the same module.
 llvm::Expected<llvm::SmallVector<char, 0>>
 makeSharedObject(mlir::ModuleOp module, llvm::function_ref<llvm::Error()> lower);
 
