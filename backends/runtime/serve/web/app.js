@@ -86,7 +86,7 @@ function appendItem(parent, lists, indent, number, text) {
 /** Appends the Markdown `text` to `parent`: fences, headings, lists, tables, paragraphs. Returns where the last block begins: its place in
     `text`, and the number of elements before it. More text may change this block, but none before it. */
 function appendMarkdown(parent, text) {
-  let lists = [], paragraph = null, code = null, table = null, blank = false;
+  let lists = [], paragraph = null, code = null, table = null;
   let place = 0, last = {place: 0, elements: parent.childElementCount};
   const lines = text.split("\n");
   for (const [at, line] of lines.entries()) {
@@ -94,10 +94,9 @@ function appendMarkdown(parent, text) {
     if (!lists.length && !paragraph && !code && !table)
       last = {place, elements: parent.childElementCount};
     // Blank lines between items do not end a list. A line that does may become an item as it grows.
-    if (blank && line.trim() && !item)
+    if (line.trim() && !item)
       lists = [];
     place += line.length + 1;
-    blank = !line.trim() && !code;
     if (table && cells) {
       if (!table.isRuled)
         table.isRuled = true; // the line between the head and the body
@@ -116,7 +115,6 @@ function appendMarkdown(parent, text) {
         block.append(code);
         parent.append(block);
       }
-      lists = [];
       paragraph = null;
       continue;
     }
@@ -127,23 +125,20 @@ function appendMarkdown(parent, text) {
     const heading = /^(#{1,6})\s+(.*)$/.exec(line), rule = cells && cellsOf(lines[at + 1] ?? "");
     if (heading) {
       appendBlock(parent, "h" + Math.min(heading[1].length + 1, 6), heading[2]);
-      lists = [];
       paragraph = null;
     } else if (item) {
       appendItem(parent, lists, item[1].replaceAll("\t", "    ").length, item[2], item[3]);
       paragraph = null;
-    } else if (blank) {
+    } else if (!line.trim()) {
       paragraph = null;
     } else if (rule?.length === cells?.length && rule?.every(cell => /^:?-+:?$/.test(cell))) {
       table = {body: appendTable(parent, cells), count: cells.length, isRuled: false};
-      lists = [];
       paragraph = null;
     } else if (paragraph) {
       paragraph.append(document.createElement("br"));
       appendInline(paragraph, line);
     } else {
       paragraph = appendBlock(parent, "p", line);
-      lists = [];
     }
   }
   return last;
