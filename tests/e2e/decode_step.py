@@ -80,7 +80,7 @@ def main():
         caches[-1][:] = raw.view("u1")
         shapes.append(shape)
     weights = region(manifest["weight_bytes"])
-    scratch = region(manifest["scratch"]["bytes_per_row"] + manifest["scratch"]["bytes_fixed"])
+    scratch = region(sum(manifest["scratch"].values()))
     logits = region(manifest["vocab"] * 4)
     runtime, report = Runtime(), {}
     needed = ctypes.c_int64.in_dll(library, "mica_runtime_bytes").value

@@ -45,29 +45,38 @@ std::vector<WeightRecord> recordWeights(ModuleOp module) {
   return weights;
 }
 
-/// An index as a multiple of the number of rows plus a constant; nothing if it has another form.
+/// Whether `dim` is the number of rows with logits, not of all rows.
+static bool isNumberOfOutputs(memref::DimOp dim) {
+  return EntrySignature::roleOf(dim.getSource()) == EntryRole::LogitIndices;
+}
+
+/// An index as multiples of the number of rows and of those with logits, plus a constant.
 struct Linear {
-  int64_t rows = 0, rest = 0;
+  int64_t rows = 0, outputs = 0, rest = 0;
+
+  bool isConstant() const { return rows == 0 && outputs == 0; }
+  Linear times(int64_t factor) const { return {rows * factor, outputs * factor, rest * factor}; }
 };
 
+/// Nothing if the index has another form.
 static std::optional<Linear> linearOf(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
     return std::nullopt;
   if (auto constant = dyn_cast<arith::ConstantIndexOp>(op))
-    return Linear{0, constant.value()};
-  if (isa<memref::DimOp>(op))
-    return Linear{1, 0};
+    return Linear{.rest = constant.value()};
+  if (auto dim = dyn_cast<memref::DimOp>(op))
+    return isNumberOfOutputs(dim) ? Linear{.outputs = 1} : Linear{.rows = 1};
   if (!isa<arith::AddIOp, arith::MulIOp>(op))
     return std::nullopt;
   std::optional<Linear> a = linearOf(op->getOperand(0)), b = linearOf(op->getOperand(1));
   if (!a || !b)
     return std::nullopt;
   if (isa<arith::AddIOp>(op))
-    return Linear{a->rows + b->rows, a->rest + b->rest};
-  if (a->rows != 0 && b->rows != 0)
-    return std::nullopt;
-  return Linear{a->rows * b->rest + b->rows * a->rest, a->rest * b->rest};
+    return Linear{a->rows + b->rows, a->outputs + b->outputs, a->rest + b->rest};
+  if (b->isConstant())
+    return a->times(b->rest);
+  return a->isConstant() ? b->times(a->rest) : std::optional<Linear>();
 }
 
 /// An op that uses a buffer, by itself or through views.
@@ -225,10 +234,16 @@ std::vector<FunctionMemory> recordMemory(ModuleOp module) {
       int64_t size = (type.getElementTypeBitWidth() + 7) / 8;
       for (int64_t extent : type.getShape())
         size *= ShapedType::isDynamic(extent) ? 1 : extent;
-      bool perRow = !type.hasStaticShape();
+      auto rows = type.hasStaticShape() ? memref::DimOp()
+                                        : view.getSizes().front().getDefiningOp<memref::DimOp>();
+      BufferExtent extent = type.hasStaticShape()             ? BufferExtent::Fixed
+                            : rows && isNumberOfOutputs(rows) ? BufferExtent::PerOutput
+                                                              : BufferExtent::PerRow;
+      int64_t place = extent == BufferExtent::Fixed    ? offset->rest
+                      : extent == BufferExtent::PerRow ? offset->rows
+                                                       : offset->outputs;
       for (auto [first, last] : livesOf(view))
-        memory.buffers.push_back(
-            {numberOf(view), perRow ? offset->rows : offset->rest, size, perRow, first, last});
+        memory.buffers.push_back({numberOf(view), place, size, extent, first, last});
     });
     if (!memory.buffers.empty() || !memory.lanes.empty())
       all.push_back(std::move(memory));

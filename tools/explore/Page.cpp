@@ -161,7 +161,8 @@ static void writeMemory(json::OStream &out, const Record &record) {
         out.attributeArray("buffers", [&] {
           for (const BufferRecord &buffer : function.buffers)
             out.value(json::Array{static_cast<int64_t>(buffer.op), buffer.offset, buffer.size,
-                                  buffer.perRow, static_cast<int64_t>(buffer.first),
+                                  static_cast<int64_t>(buffer.extent),
+                                  static_cast<int64_t>(buffer.first),
                                   static_cast<int64_t>(buffer.last)});
         });
         out.attributeArray("lanes", [&] {

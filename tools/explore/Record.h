@@ -90,11 +90,14 @@ struct MachineCodeRecord {
   int64_t stackBytes = 0;
 };
 
+/// What the size of a buffer is a multiple of: nothing, the rows of a call, or those with logits.
+enum class BufferExtent : uint8_t { Fixed, PerRow, PerOutput };
+
 /// A buffer of scratch memory.
 struct BufferRecord {
   uint32_t op;          ///< of stage `loops`
-  int64_t offset, size; ///< in bytes, per row if `perRow`
-  bool perRow;
+  int64_t offset, size; ///< in bytes, per row or output
+  BufferExtent extent;
   uint32_t first, last; ///< ops of stage `loops` that begin and end its live range
 };
 

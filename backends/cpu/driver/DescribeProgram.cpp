@@ -462,6 +462,7 @@ void mica::cpu::describeCode(json &manifest, ModuleOp module) {
   manifest[keys::entry.text] = {{keys::abi.text, kEntryAbi}, {keys::arguments.text, arguments}};
   auto number = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
   manifest[keys::scratch.text] = {{keys::bytesPerRow.text, number(kScratchPerRowAttr)},
+                                  {keys::bytesPerOutput.text, number(kScratchPerOutputAttr)},
                                   {keys::bytesFixed.text, number(kScratchFixedAttr)}};
   manifest[keys::kernels.text] = describeKernels(module);
 }

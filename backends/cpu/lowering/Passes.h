@@ -32,6 +32,7 @@ inline constexpr unsigned kEntryArguments = 3;
 /// Attributes of a module at stage `loops`: bytes of scratch memory per row of a call, and
 /// independent of the rows.
 inline constexpr llvm::StringLiteral kScratchPerRowAttr = "mica.scratch_per_row";
+inline constexpr llvm::StringLiteral kScratchPerOutputAttr = "mica.scratch_per_output";
 inline constexpr llvm::StringLiteral kScratchFixedAttr = "mica.scratch_fixed";
 
 /// Whether `function` is an entry function: public, with a body.

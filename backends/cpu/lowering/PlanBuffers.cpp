@@ -19,19 +19,46 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
+/// What the size of a buffer is a multiple of: the rows of a call, those that have logits, or
+/// nothing. Buffers of each kind have a region of their own, in this order.
+enum class Extent : uint8_t { Rows, Outputs, Fixed };
+
 /// An allocation, live from its first to its last use, which are indices of ops in its block.
 struct Buffer {
   memref::AllocOp alloc;
-  int64_t bytes; ///< per row if perRow, else in total; a multiple of kAlignment
-  bool perRow;
+  int64_t bytes; ///< per row or output, or in total; a multiple of kAlignment
+  Extent extent;
   unsigned first, last;
   int64_t offset = 0;
 };
 
 /// Bytes of scratch memory that a function and its callees need.
 struct Need {
-  int64_t perRow = 0, fixed = 0;
+  int64_t perRow = 0, perOutput = 0, fixed = 0;
+
+  int64_t &of(Extent extent) {
+    return extent == Extent::Rows ? perRow : extent == Extent::Outputs ? perOutput : fixed;
+  }
+  Need operator+(const Need &other) const {
+    return {perRow + other.perRow, perOutput + other.perOutput, fixed + other.fixed};
+  }
+  void raiseTo(const Need &other) {
+    perRow = std::max(perRow, other.perRow);
+    perOutput = std::max(perOutput, other.perOutput);
+    fixed = std::max(fixed, other.fixed);
+  }
 };
+
+/// Whether `size` is the number of rows with logits: that of the vector of their indices, or of a
+/// buffer that has as many rows.
+bool isNumberOfOutputs(Value size) {
+  auto dim = size.getDefiningOp<memref::DimOp>();
+  if (!dim || dim.getConstantIndex() != 0)
+    return false;
+  if (auto alloc = dim.getSource().getDefiningOp<memref::AllocOp>())
+    return alloc.getType().isDynamicDim(0) && isNumberOfOutputs(alloc.getDynamicSizes()[0]);
+  return EntrySignature::roleOf(dim.getSource()) == EntryRole::LogitIndices;
+}
 
 struct PlanBuffersPass : mica::cpu::impl::PlanBuffersBase<PlanBuffersPass> {
   void runOnOperation() override {
@@ -47,11 +74,11 @@ struct PlanBuffersPass : mica::cpu::impl::PlanBuffersBase<PlanBuffersPass> {
       std::optional<Need> need = planFunction(function);
       if (!need)
         return signalPassFailure();
-      maxNeed.perRow = std::max(maxNeed.perRow, need->perRow);
-      maxNeed.fixed = std::max(maxNeed.fixed, need->fixed);
+      maxNeed.raiseTo(*need);
     }
     Builder builder(&getContext());
     getOperation()->setAttr(kScratchPerRowAttr, builder.getI64IntegerAttr(maxNeed.perRow));
+    getOperation()->setAttr(kScratchPerOutputAttr, builder.getI64IntegerAttr(maxNeed.perOutput));
     getOperation()->setAttr(kScratchFixedAttr, builder.getI64IntegerAttr(maxNeed.fixed));
   }
 
@@ -83,8 +110,7 @@ private:
           return std::nullopt;
         planned[callee] = *inner;
       }
-      need.perRow = std::max(need.perRow, own.perRow + planned[callee].perRow);
-      need.fixed = std::max(need.fixed, own.fixed + planned[callee].fixed);
+      need.raiseTo(own + planned[callee]);
     }
     if (failed(rewrite(function, *buffers, own, calls)))
       return std::nullopt;
@@ -194,7 +220,7 @@ private:
         alloc.emitError("allocates inside a loop or branch, which is not supported");
         return WalkResult::interrupt();
       }
-      Buffer buffer{alloc, 1, false, order[alloc], order[alloc]};
+      Buffer buffer{alloc, 1, Extent::Fixed, order[alloc], order[alloc]};
       if (!measure(buffer))
         return WalkResult::interrupt();
       extend(alloc.getResult(), body, order, buffer.last);
@@ -212,7 +238,8 @@ private:
       if (!ShapedType::isDynamic(extent))
         buffer.bytes *= extent;
       else if (axis == 0)
-        buffer.perRow = true;
+        buffer.extent =
+            isNumberOfOutputs(buffer.alloc.getDynamicSizes()[0]) ? Extent::Outputs : Extent::Rows;
       else {
         buffer.alloc.emitError("allocates a buffer whose size is not linear in the number of rows");
         return false;
@@ -229,7 +256,7 @@ private:
     });
   }
 
-  /// First fit in the order of allocation; rows and fixed parts are separate regions.
+  /// First fit in the order of allocation, in the region of its extent.
   static Need place(MutableArrayRef<Buffer> buffers) {
     Need need;
     for (size_t i = 0; i < buffers.size(); ++i) {
@@ -241,14 +268,14 @@ private:
           bool together = other.first <= buffer.last && buffer.first <= other.last;
           bool overlap = other.offset < buffer.offset + buffer.bytes &&
                          buffer.offset < other.offset + other.bytes;
-          if (other.perRow == buffer.perRow && together && overlap) {
+          if (other.extent == buffer.extent && together && overlap) {
             buffer.offset = other.offset + other.bytes;
             moved = true;
           }
         }
       }
-      int64_t &extent = buffer.perRow ? need.perRow : need.fixed;
-      extent = std::max(extent, buffer.offset + buffer.bytes);
+      int64_t &bytes = need.of(buffer.extent);
+      bytes = std::max(bytes, buffer.offset + buffer.bytes);
     }
     return need;
   }
@@ -266,14 +293,24 @@ private:
     auto constant = [&](int64_t value) {
       return arith::ConstantIndexOp::create(builder, loc, value).getResult();
     };
-    Value fixedStart = arith::MulIOp::create(builder, loc, *rows, constant(own.perRow));
+    auto multiply = [&](Value count, int64_t bytes) {
+      return arith::MulIOp::create(builder, loc, count, constant(bytes)).getResult();
+    };
+    auto add = [&](Value start, Value bytes) {
+      return arith::AddIOp::create(builder, loc, start, bytes).getResult();
+    };
+    Value outputsStart = multiply(*rows, own.perRow), fixedStart = outputsStart, outputs;
+    if (own.perOutput > 0) {
+      BlockArgument vector = EntrySignature(function).argument(EntryRole::LogitIndices);
+      outputs = memref::DimOp::create(builder, loc, vector, 0);
+      fixedStart = add(outputsStart, multiply(outputs, own.perOutput));
+    }
     for (Buffer buffer : buffers) {
       builder.setInsertionPoint(buffer.alloc);
-      Value offset =
-          buffer.perRow
-              ? arith::MulIOp::create(builder, loc, *rows, constant(buffer.offset)).getResult()
-              : arith::AddIOp::create(builder, loc, fixedStart, constant(buffer.offset))
-                    .getResult();
+      Value offset = buffer.extent == Extent::Rows ? multiply(*rows, buffer.offset)
+                     : buffer.extent == Extent::Outputs
+                         ? add(outputsStart, multiply(outputs, buffer.offset))
+                         : add(fixedStart, constant(buffer.offset));
       Value view = memref::ViewOp::create(builder, buffer.alloc.getLoc(), buffer.alloc.getType(),
                                           scratch, offset, buffer.alloc.getDynamicSizes());
       buffer.alloc.replaceAllUsesWith(view);
@@ -284,7 +321,7 @@ private:
       if (callee.isExternal())
         continue;
       builder.setInsertionPoint(call);
-      Value start = arith::AddIOp::create(builder, loc, fixedStart, constant(own.fixed));
+      Value start = add(fixedStart, constant(own.fixed));
       Value size = arith::SubIOp::create(builder, loc,
                                          memref::DimOp::create(builder, loc, scratch, 0), start);
       Value rest = memref::ViewOp::create(builder, loc, cast<MemRefType>(plainBytes()), scratch,

@@ -259,6 +259,7 @@ void parseModel(const Json &json, Manifest &m) {
   parseEntry(at(json, keys::entry), m);
   const Json &scratch = object(at(json, keys::scratch), keys::scratch);
   m.scratchBytesPerRow = bytes(at(scratch, keys::bytesPerRow), keys::bytesPerRow);
+  m.scratchBytesPerOutput = bytes(at(scratch, keys::bytesPerOutput), keys::bytesPerOutput);
   m.scratchBytesFixed = bytes(at(scratch, keys::bytesFixed), keys::bytesFixed);
   if (const Json *size = find(json, keys::weightBytes))
     m.weightBytes = bytes(*size, keys::weightBytes);
@@ -458,8 +459,13 @@ uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows) {
   return bytes;
 }
 
-uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits) {
+uint64_t scratchBytes(const Manifest &manifest, int64_t rows, int64_t withLogits) {
   return manifest.scratchBytesFixed + static_cast<uint64_t>(rows) * manifest.scratchBytesPerRow +
+         static_cast<uint64_t>(withLogits) * manifest.scratchBytesPerOutput;
+}
+
+uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits) {
+  return scratchBytes(manifest, rows, withLogits) +
          static_cast<uint64_t>(withLogits) * static_cast<uint64_t>(manifest.vocab) * sizeof(float);
 }
 

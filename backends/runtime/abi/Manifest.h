@@ -60,7 +60,8 @@ struct Manifest {
   int64_t positionBlock = 64;
   /// The number of positions of a sequence that can be rewound in caches with a window.
   int64_t rewindPositions = 0;
-  uint64_t scratchBytesPerRow = 0, scratchBytesFixed = 0;
+  /// Of scratch memory: per row of a call, per row with logits in addition, and for any call.
+  uint64_t scratchBytesPerRow = 0, scratchBytesPerOutput = 0, scratchBytesFixed = 0;
   uint64_t weightBytes = 0; ///< Of one rank; 0: not stated.
   int64_t ranks = 1;        ///< The number of processes that run the program together.
   /// The weights that every rank has, by name with `*` for the numbers of layers, and their bytes
@@ -151,7 +152,10 @@ int64_t checkpointUnit(const CacheSpec &state);
 uint64_t cacheBytesPerSequence(const Manifest &manifest, const CacheSpec &cache, int64_t rows);
 uint64_t cacheBytesPerSequence(const Manifest &manifest, int64_t rows);
 
-/// Bytes of a call's buffers: scratch memory for all rows and the logits of some.
+/// Bytes of the scratch memory of a call, of whose rows some have logits.
+uint64_t scratchBytes(const Manifest &manifest, int64_t rows, int64_t withLogits);
+
+/// Bytes of a call's buffers: scratch memory, and the logits.
 uint64_t bytesOfCall(const Manifest &manifest, int64_t rows, int64_t withLogits);
 
 /// The limit of bytesOfCall, if rows can be split into several calls. A program should need at most

@@ -256,9 +256,9 @@ static Status grow(Memory &memory, uint64_t bytes) {
   return {};
 }
 
-Status Session::growScratch(size_t rows) {
-  const Manifest &m = model.manifest();
-  return grow(buffersOfCall().scratch, m.scratchBytesPerRow * rows + m.scratchBytesFixed);
+Status Session::growScratch(const Rows &rows) {
+  return grow(buffersOfCall().scratch, scratchBytes(model.manifest(), rows.count(),
+                                                    static_cast<int64_t>(rows.outputs.size())));
 }
 
 /// Grows the buffer of logits; invalidates the logits of earlier calls.
@@ -281,7 +281,7 @@ Status Session::call(const Rows &rows, RowRole role, size_t firstLogits,
   if (role != RowRole::Draft)
     if (Status computed = computeHeadRows(rows); !computed)
       return computed;
-  if (Status grown = growScratch(rows.tokens.size()); !grown)
+  if (Status grown = growScratch(rows); !grown)
     return grown;
   if (Status grown = growHidden(rows.tokens.size()); !grown)
     return grown;

@@ -190,7 +190,7 @@ private:
   bool areStatesStored(int64_t sequence, int64_t length) const;
   void takeCheckpoint(int64_t sequence, int64_t end, int64_t spacing);
   void finishRows(const Rows &rows, RowRole role);
-  Status growScratch(size_t rows);
+  Status growScratch(const Rows &rows);
   Status growLogits(size_t outputs);
   Status growHidden(size_t rows);
   std::span<const float> hiddenOf(size_t row) const;

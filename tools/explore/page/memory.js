@@ -3,6 +3,8 @@
 
 /** The width of drawings, in pixels. */
 const WIDTH = 900;
+/** Kinds of buffers, BufferExtent in Record.h. */
+const EXTENTS = ["of fixed size", "per row", "per row with logits"];
 
 class MemoryView {
   constructor(page) {
@@ -35,10 +37,10 @@ class MemoryView {
       const ops = [...chosen.buffers.flatMap(each => [each[4], each[5]]), ...chosen.lanes.flatMap(each => each[3].filter((_, at) => at % 2 === 0))];
       const time = {begin: Math.min(...ops), end: Math.max(...ops) + 1};
       parts.push(make("p", {class: "quiet"}, "From left to right: the ops of the function, in order. Buffers above each other are live at the same time; buffers that share addresses (dashed for the selected one) are not."));
-      for (const perRow of [true, false]) {
-        const buffers = chosen.buffers.filter(each => each[3] === perRow);
+      for (const extent of [1, 2, 0]) {
+        const buffers = chosen.buffers.filter(each => each[3] === extent);
         if (buffers.length)
-          parts.push(make("h2", {}, perRow ? "Scratch memory per row" : "Scratch memory of fixed size"), this.map(buffers, perRow, time));
+          parts.push(make("h2", {}, `Scratch memory ${EXTENTS[extent]}`), this.map(buffers, EXTENTS[extent], time));
       }
       if (chosen.lanes.length)
         parts.push(make("h2", {}, "Weights and caches over time"), make("p", {class: "quiet"}, "A mark for each op that ", make("span", {class: "key-read"}, "reads"), " or ", make("span", {class: "key-write"}, "writes"), "."), this.lanes(chosen.lanes, time));
@@ -51,15 +53,15 @@ class MemoryView {
   timeScale({begin, end}, left) { return d3.scaleLinear([begin, end], [left, WIDTH]); }
 
   /** A rectangle per buffer: addresses on the vertical axis, live range on the horizontal one. */
-  map(buffers, perRow, time) {
+  map(buffers, extent, time) {
     const height = 216, left = 84, stage = this.page.data.stages[this.loops], {op: selected} = this.page.state, max = d3.max(buffers, ([, offset, size]) => offset + size);
     const x = this.timeScale(time, left), y = d3.scaleLinear([0, max], [height - 8, 10]);
     const shares = (a, b) => a !== b && a[1] < b[1] + b[2] && b[1] < a[1] + a[2], own = buffers.filter(each => selected?.[0] === this.loops && selected[1] === each[0]);
     const label = buffer => {
       const [op, offset, size, , first, last] = buffer, aliases = buffers.filter(other => shares(buffer, other)).length;
-      return `${placeOf(stage, op) || kindOf(stage, op)}: ${bytesText(size)}${perRow ? " per row" : ""} at ${offset}, alive from line ${stage.line[first]} to ${stage.line[last]}, shares addresses with ${aliases} other buffers`;
+      return `${placeOf(stage, op) || kindOf(stage, op)}: ${bytesText(size)} ${extent} at ${offset}, alive from line ${stage.line[first]} to ${stage.line[last]}, shares addresses with ${aliases} other buffers`;
     };
-    const svg = drawing(WIDTH, height, perRow ? "Buffers per row" : "Buffers of fixed size").attr("class", "buffers");
+    const svg = drawing(WIDTH, height, `Buffers ${extent}`).attr("class", "buffers");
     svg.append("g").attr("class", "axis").attr("transform", `translate(${left},0)`).call(bytesAxis(d3.axisLeft(y), max));
     svg.append("g").selectAll("rect").data(buffers).join("rect").attr("x", ([, , , , first]) => x(first)).attr("y", ([, offset, size]) => y(offset + size))
       .attr("width", ([, , , , first, last]) => Math.max(3, x(last + 1) - x(first))).attr("height", ([, offset, size]) => Math.max(2, y(offset) - y(offset + size)))
@@ -109,6 +111,6 @@ class MemoryView {
     if (weights.length || !manifest?.scratch)
       return [];
     return [make("h2", {}, "Sizes"), make("ul", {id: "sizes"}, make("li", {}, `Weights: ${manifest.weight_bytes === undefined ? "unknown" : bytesText(manifest.weight_bytes)}`),
-      make("li", {}, `Scratch memory: ${bytesText(manifest.scratch.bytes_fixed)} and ${bytesText(manifest.scratch.bytes_per_row)} per row`))];
+      make("li", {}, `Scratch memory: ${bytesText(manifest.scratch.bytes_fixed)} and ${bytesText(manifest.scratch.bytes_per_row)} per row, ${bytesText(manifest.scratch.bytes_per_output)} per row with logits`))];
   }
 }

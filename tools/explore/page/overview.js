@@ -47,7 +47,7 @@ class OverviewView {
     add("cache per position", bytes(manifest.caches?.reduce((sum, each) => sum + each.bytes_per_token, 0)));
     add("weights read per token", bytes(manifest.cost?.weight_bytes_per_token));
     add("operations per token", manifest.cost && manifest.cost.flops_per_token + manifest.cost.flops_per_logits);
-    add("scratch memory", manifest.scratch && `${bytesText(manifest.scratch.bytes_fixed)} and ${bytesText(manifest.scratch.bytes_per_row)} per row`);
+    add("scratch memory", manifest.scratch && `${bytesText(manifest.scratch.bytes_fixed)} and ${bytesText(manifest.scratch.bytes_per_row)} per row, ${bytesText(manifest.scratch.bytes_per_output)} per row with logits`);
     const phases = Object.entries(manifest.rows ?? {}).map(([role, type]) => [role === "prompt" ? "prefill" : role, type]);
     add("activations that multiply weights in blocks", list(Object.fromEntries(phases)) || undefined);
     add("vocabulary", manifest.vocab);

@@ -20,7 +20,7 @@ std::string fakeManifest(const std::string &features, int64_t vocab, int64_t max
                {"name": "v", "element": "bf16", "shape": [3, -1, -2, 8], "bytes_per_token": 12}],
     "entry": {"abi": 1, "arguments": ["logits", "positions", "cache", "weights", "logit_indices", "tokens",
                                       "cache", "sequences", "scratch"]},
-    "position_block": 4, "scratch": {"bytes_per_row": 256, "bytes_fixed": 1024}, "weight_bytes": 64,
+    "position_block": 4, "scratch": {"bytes_per_row": 256, "bytes_per_output": 64, "bytes_fixed": 1024}, "weight_bytes": 64,
     "parameters": 16, "batch_invariant_rows": 6,
     "bos": 1, "eos": [2], "generation": {"temperature": 0.5, "top_k": 7},
     "cost": {"weight_bytes_per_token": 1000, "flops_per_token": 2000, "flops_per_logits": 500},

@@ -2,7 +2,7 @@
 
 // The layer's buffers are after those of the entry. %a and %c have disjoint lifetimes and share memory; %b overlaps with both.
 // 64 floats per row are 256 bytes, 16 are 64: 320 for the layer, 64 for the entry; 256 fixed bytes for %t.
-// CHECK: mica.scratch_fixed = 256 : i64, mica.scratch_per_row = 384 : i64
+// CHECK: mica.scratch_fixed = 256 : i64, mica.scratch_per_output = 0 : i64, mica.scratch_per_row = 384 : i64
 module {
   func.func private @kernel(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<?x64xf32>) { return }
   func.func private @back(%begin: index, %end: index, %x: memref<?x64xf32>, %y: memref<?x16xf32>) { return }
@@ -43,7 +43,7 @@ module {
 
 // Two calls per iteration: the first call's result reuses the buffer of its operand after the operand's last use. If the
 // operand is used later, the result needs a separate buffer.
-// CHECK: mica.scratch_fixed = 0 : i64, mica.scratch_per_row = 128 : i64
+// CHECK: mica.scratch_fixed = 0 : i64, mica.scratch_per_output = 0 : i64, mica.scratch_per_row = 128 : i64
 module {
   func.func private @kernel(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<?x16xf32>) { return }
   func.func private @layer(%x: memref<?x16xf32>) -> memref<?x16xf32> {
@@ -156,6 +156,55 @@ func.func @rows_by_role(%logits: memref<?x16xf32> {mica.role = "logits"}, %scrat
   %x = memref.alloc(%n) : memref<?x16xf32>
   %y = memref.alloc() : memref<16xf32>
   return
+}
+
+// -----
+
+// Buffers of rows with logits follow those of all rows: %h and %p, and the gathered %q, which is as long as %p. Fixed buffers
+// and the memory of layers follow them.
+// CHECK: mica.scratch_fixed = 64 : i64, mica.scratch_per_output = 192 : i64, mica.scratch_per_row = 128 : i64
+module {
+  func.func private @kernel(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<?x16xf32>) { return }
+  func.func private @layer(%x: memref<?x16xf32>) {
+    %zero = arith.constant 0 : index
+    %rows = memref.dim %x, %zero : memref<?x16xf32>
+    %y = memref.alloc(%rows) : memref<?x16xf32>
+    exec.launch @kernel tasks(%rows) ins(%x : memref<?x16xf32>) outs(%y : memref<?x16xf32>)
+    return
+  }
+  // CHECK-LABEL: func.func @outputs
+  // CHECK-SAME: %[[TOKENS:[a-z0-9]+]]: memref<?xi32> {mica.role = "tokens"}, %[[INDICES:[a-z0-9]+]]: memref<?xi32>
+  // CHECK-SAME: %[[SCRATCH:[a-z0-9]+]]: memref<?xi8> {mica.role = "scratch"}
+  // CHECK: %[[ROWS:.*]] = memref.dim %[[TOKENS]]
+  // CHECK: %[[START:.*]] = arith.muli %[[ROWS]], %{{.*}} : index
+  // CHECK: %[[OUTPUTS:.*]] = memref.dim %[[INDICES]]
+  // CHECK: %[[SIZE:.*]] = arith.muli %[[OUTPUTS]], %{{.*}} : index
+  // CHECK: %[[FIXED:.*]] = arith.addi %[[START]], %[[SIZE]] : index
+  func.func @outputs(%tokens: memref<?xi32> {mica.role = "tokens"}, %indices: memref<?xi32> {mica.role = "logit_indices"},
+      %weights: memref<?xi8> {mica.role = "weights"}, %scratch: memref<?xi8> {mica.role = "scratch"},
+      %logits: memref<?x16xf32> {mica.role = "logits"}) {
+    %zero = arith.constant 0 : index
+    %rows = memref.dim %tokens, %zero : memref<?xi32>
+    %x = memref.alloc(%rows) : memref<?x16xf32>
+    call @layer(%x) : (memref<?x16xf32>) -> ()
+    %outputs = memref.dim %indices, %zero : memref<?xi32>
+    // CHECK: %[[FIRST:.*]] = arith.muli %[[OUTPUTS]], %{{.*}} : index
+    // CHECK: %[[PLACE:.*]] = arith.addi %[[START]], %[[FIRST]] : index
+    // CHECK: memref.view %[[SCRATCH]][%[[PLACE]]]
+    %h = memref.alloc(%outputs) : memref<?x16xf32>
+    exec.launch @kernel tasks(%outputs) ins(%x : memref<?x16xf32>) outs(%h : memref<?x16xf32>)
+    %p = memref.alloc(%outputs) : memref<?x16xf32>
+    exec.launch @kernel tasks(%outputs) ins(%h : memref<?x16xf32>) outs(%p : memref<?x16xf32>)
+    %same = memref.dim %p, %zero : memref<?x16xf32>
+    %q = memref.alloc(%same) : memref<?x16xf32>
+    exec.launch @kernel tasks(%outputs) ins(%h : memref<?x16xf32>) outs(%q : memref<?x16xf32>)
+    exec.launch @kernel tasks(%outputs) ins(%p : memref<?x16xf32>) outs(%q : memref<?x16xf32>)
+    // CHECK: %[[LAST:.*]] = arith.addi %[[FIXED]],
+    // CHECK: memref.view %[[SCRATCH]][%[[LAST]]]
+    %t = memref.alloc() : memref<16xf32>
+    exec.launch @kernel tasks(%outputs) ins(%q : memref<?x16xf32>) outs(%logits : memref<?x16xf32>)
+    return
+  }
 }
 
 // -----

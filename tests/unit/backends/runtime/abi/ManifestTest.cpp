@@ -44,6 +44,7 @@ TEST(Manifest, ReadsEverything) {
   EXPECT_EQ(m->caches[1].bytesPerToken, 12u);
   EXPECT_EQ(m->caches[1].elementBytes(), 2u);
   EXPECT_EQ(m->scratchBytesPerRow, 256u);
+  EXPECT_EQ(m->scratchBytesPerOutput, 64u);
   EXPECT_EQ(m->scratchBytesFixed, 1024u);
   EXPECT_EQ(m->weightBytes, 64u);
   EXPECT_EQ(m->parameters, 16u);
@@ -402,8 +403,9 @@ TEST(Manifest, ChunksOfPromptsFitTheirBuffers) {
   EXPECT_EQ(chunk(1 << 30, 0), 16);
   EXPECT_EQ(prefillChunkSize(7, manifest), 7);
   manifest.scratchBytesPerRow = 1000;
+  manifest.scratchBytesPerOutput = 100;
   manifest.scratchBytesFixed = 10;
-  EXPECT_EQ(bytesOfCall(manifest, 3, 2), 10u + 3 * 1000 + 2 * 128256 * 4);
+  EXPECT_EQ(bytesOfCall(manifest, 3, 2), 10u + 3 * 1000 + 2 * (100 + 128256 * 4));
 }
 
 } // namespace
