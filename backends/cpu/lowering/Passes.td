@@ -77,9 +77,9 @@ def PlanBuffers : Pass<"cpu-plan-buffers", "::mlir::ModuleOp"> {
   let summary = "place all allocations in one scratch buffer";
   let description = [{
     Buffers of a function that are not live at the same time share memory. Functions that are called one after another
-    share memory as well, so results are copied before the next call. Sizes are linear in the number of rows, or in the number
-    of rows with logits: the module gets `mica.scratch_per_row`, `mica.scratch_per_output` and `mica.scratch_fixed` in
-    bytes.
+    share memory as well, so results are copied before the next call. Sizes are linear in the number of rows, or in the
+    number of rows with logits: the module gets `mica.scratch_per_row`, `mica.scratch_per_output` and
+    `mica.scratch_fixed` in bytes.
 
     ```mlir
     func.func private @f(%begin: index, %end: index, %x: memref<?x16xf32>, %y: memref<?x16xf32>) {
@@ -99,7 +99,7 @@ def PlanBuffers : Pass<"cpu-plan-buffers", "::mlir::ModuleOp"> {
     ```
     becomes
     ```mlir
-    module attributes {mica.scratch_fixed = 0 : i64, mica.scratch_per_output = 0 : i64, mica.scratch_per_row = 128 : i64} {
+    module attributes {mica.scratch_fixed = 0 : i64, mica.scratch_per_output = 0 : i64, ... = 128 : i64} {
     ...
     func.func @main(%x: memref<?x16xf32>, %scratch: memref<?xi8> ..., %logits: memref<?x16xf32> ...) {
     %rows = memref.dim %x, ... : memref<?x16xf32>
