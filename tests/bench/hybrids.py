@@ -6,7 +6,7 @@
 OUT is a folder for the inputs, created by shapes.py with random weights: the shapes of Qwen3.5 4B and Granite 4.0 H Micro. Measured in
 alternation, as by compare.py, in int8 and int4 (the peer: Q8_0, Q4_0):
 
-    decode    32 tokens, by the whole model
+    decode    32 tokens, by the whole model; with --periods by one period of the layers
     prefill   a prompt of 2048 tokens, by one period of the layers; with --whole by the whole model
     depth     only Mica, by one period of the layers in int4: decode after 32768 positions and after 512, in relation to the bytes read
     rewind    only Mica, by the layers of the whole model with small heads: whether passes that verify drafts of up to 8 tokens, and
@@ -199,6 +199,7 @@ def parse(argv):
     parser.add_argument("--measure", type=lambda text: text.split(","), default=list(WORK), help="of " + ",".join(WORK))
     parser.add_argument("--make", action="store_true", help="only create the inputs")
     parser.add_argument("--whole", action="store_true", help="measure prefill by the whole models")
+    parser.add_argument("--periods", action="store_true", help="measure decode by one period of the layers")
     parser.add_argument("--pairs", type=int, default=3, help="rounds that count (default 3)")
     parser.add_argument("--depth", type=int, default=32768)
     parser.add_argument("--checkpoints", type=int, help="for rewind (default: as many as the whole model has)")
@@ -209,6 +210,8 @@ def parse(argv):
     args = parser.parse_args(argv)
     if unknown := set(args.measure) - set(WORK):
         parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
+    if args.whole and args.periods:
+        parser.error("--whole and --periods exclude each other")
     if args.pairs < 1 or args.depth <= max(EDITS):
         parser.error(f"--pairs must be at least 1, --depth more than {max(EDITS)}")
     args.out = shapes.out_of(args, parser)
@@ -223,8 +226,8 @@ def has_head(shape):
 def make(args):
     """Creates the inputs, so that measuring takes no more than measuring."""
     wanted = set(args.measure)
-    uses = {"": {"decode"} | ({"prefill"} if args.whole else set()), "-period": {"depth"} | (set() if args.whole else {"prefill"}),
-            "-narrow": {"rewind"}}
+    uses = {"": set() if args.periods else {"decode"}, "-period": {"depth"} | ({"decode"} if args.periods else set()), "-narrow": {"rewind"}}
+    uses["" if args.whole else "-period"].add("prefill")
     for shape in args.only or shapes.HYBRIDS:
         if "mtp" in wanted and has_head(shape):
             program_with_head(shape, args)
@@ -250,7 +253,7 @@ def main(argv):
     for shape in args.only or shapes.HYBRIDS:
         compare.say(shape)
         if "decode" in args.measure:
-            for case in compared(shape, engines.Test("decode", "decode 32", gen=32), args):
+            for case in compared(shape + ("-period" if args.periods else ""), engines.Test("decode", "decode 32", gen=32), args):
                 keep("cases", case)
         if "prefill" in args.measure:
             for case in compared(shape + ("" if args.whole else "-period"), engines.Test("prefill", "prefill 2048", prompt=2048), args):

@@ -20,6 +20,7 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/bench"), str(ROOT / "tools/scale"), str(ROOT / "tests/quality")]
 import cost_model  # noqa: E402
+import failure_page  # noqa: E402
 import published  # noqa: E402
 import scale_page  # noqa: E402
 import ranks  # noqa: E402
@@ -253,6 +254,8 @@ class Measure(unittest.TestCase):
     def test_divergences_are_of_the_arithmetic(self):
         figures = published.figures_of("trained", "`--weights int8`", "int16")
         self.assertEqual([scale_page.divergence("int8", role) for role in figures], [published.small(each["kl"]) for each in figures.values()])
+        with_bf16 = published.figures_of("trained", "`--weights int8`", "")["prefill"]["kl"]
+        self.assertEqual(scale_page.divergence("int8", "prefill", "Fake (family 1, avx512_bf16)"), published.small(with_bf16))
         text = " ".join(scale_page.passage(None).split())
         self.assertIn(f"of the small Llama trained in f32: bf16 {BF16_KL}, int8 {scale_page.divergence('int8')}, int4 ", text)
 
@@ -344,6 +347,29 @@ class Model(unittest.TestCase):
         seconds = cost_model.measured_exchange_time(500, 200, self.one)
         self.assertAlmostEqual(seconds, 1e-6 * (16 * 500 + 4 * 200))
         self.assertAlmostEqual(cost_model.predicted_ratio(100, seconds), 1 / (1 + 100 * seconds))
+
+
+class FailureTimes(unittest.TestCase):
+    """The passage of docs/scale.md on ranks that have failed."""
+
+    def test_the_page_has_what_was_measured(self):
+        test = "test_ranks_failure.Failure.test_ends_"
+        figures = {test + "openmpi_decode_killed_0": ["1.2 s"], test + "openmpi_serve_idle_killed_1": ["0.4 s"],
+                   test + "hosts_mpich_serve_streaming_cut_1": ["2.3 s"], test + "openmpi_decode_without_mpirun": ["9.0 s"],
+                   "test_serve.Serve.test_time": ["9 s"]}
+        text = failure_page.passage({"command": "run.py", "commit": "0123abc", "load": {"others": 0.1}, "figures": figures,
+                                     "machine": {"cpu": "Fake (family 1)", "processors": 4, "kernel": "6.0"}})
+        self.assertIn("commit 0123abc: Fake (family 1), 4 processors, Linux 6.0; 3 tests; other processes used 0.10 processors.",
+                      " ".join(text.split()))
+        self.assertEqual([line for line in text.splitlines() if line.startswith("| ")][1:],
+                         ["| two ranks on one host, a rank is killed | 0.4 to 1.2 s | - |", "| two hosts, the cable is down | - | 2.3 s |"])
+
+    def test_every_test_has_a_place_in_it(self):
+        """But for those in which mpirun fails, not a rank."""
+        measured = failure_page.load()["figures"]
+        apart = [name for name in measured if not failure_page.NAME.fullmatch(name)]
+        self.assertEqual([name for name in apart if not name.endswith("_without_mpirun")], [])
+        self.assertGreater(len(measured), 50)
 
 
 class Exchanges(unittest.TestCase):

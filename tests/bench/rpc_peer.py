@@ -122,7 +122,7 @@ def markdown(result):
              "| file | test | two ranks, tokens/s | llama.cpp with two RPC servers, tokens/s | ratio | goal |", "|---|---|---|---|---|---|"]
     for row in rows:
         ratio = row["ratio"]
-        verdict = "-" if not ratio else "reached" if ratio["median"] >= GOAL else "short"
+        verdict = "-" if not ratio else "reached" if ratio["min"] >= GOAL else "undecided" if ratio["max"] >= GOAL else "missed"
         lines.append(f"| {row['file']} | {row['title']} | {report.cell(row, MICA)} | {report.cell(row, PEER)} | "
                      f"{report.figure(ratio, 2, 'x')} | >= {GOAL}: {verdict} |")
     troubles = {f"- {name}: {trouble['message']}" for row in rows for name, trouble in row["trouble"].items()}

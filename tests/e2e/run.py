@@ -1,15 +1,17 @@
 #!/usr/bin/python3
 """Tests compiled programs.
 
-    run.py --mica PATH [--junit FILE] [-j N] [FILTER...]
+    run.py --mica PATH [--junit FILE] [--figures FILE] [-j N] [FILTER...]
 
 Runs the tests whose names contain one of the FILTERs (default: all). Needs python3 and numpy. Prints each failure in full, then
-measured figures, and finally a line of counts; exits with 1 if a test failed.
+measured figures, and finally a line of counts; exits with 1 if a test failed. `--figures` also writes the figures of the tests that
+passed, and the conditions, as JSON.
 """
 
 import argparse
 import concurrent.futures
 import contextlib
+import json
 import os
 import shutil
 import sys
@@ -29,6 +31,9 @@ except ImportError:
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness
+
+sys.path.append(str(harness.ROOT / "tests/bench"))
+import load
 
 
 def leaves(suite):
@@ -70,6 +75,19 @@ def write_junit(path, results):
         f.write("</testsuite>\n")
 
 
+def write_figures(path, results, condition):
+    """What tests that passed have measured, {name of the test: [text, ...]}, and how it was measured."""
+    passed = {name for name, kind, *_ in results if kind == "passed"}
+    figures = {}
+    for name, text in harness.figures():
+        if name in passed:
+            figures.setdefault(name, []).append(text)
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"command": load.command_line(sys.argv[1:]), "commit": load.commit(), "machine": load.machine(), "load": condition,
+                   "figures": figures}, f, indent=1)
+        f.write("\n")
+
+
 def show(result):
     name, kind, text, seconds = result
     # Tests that run meanwhile may redirect sys.stdout.
@@ -83,6 +101,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--mica", required=True, help="the compiler driver")
     parser.add_argument("--junit", help="write the results as JUnit XML")
+    parser.add_argument("--figures", help="write the measured figures as JSON")
     parser.add_argument("-j", type=int, default=min(4, os.cpu_count() or 1), help="tests at once")
     parser.add_argument("--keep", action="store_true", help="keep all files of the tests")
     parser.add_argument("filter", nargs="*")
@@ -93,7 +112,7 @@ def main():
     harness.scratch = tempfile.mkdtemp(prefix="mica-e2e-")
     cases = [c for c in leaves(unittest.defaultTestLoader.discover(os.path.dirname(os.path.abspath(__file__))))
              if not args.filter or any(word in c.id() for word in args.filter)]
-    start, results = time.monotonic(), []
+    start, results, condition = time.monotonic(), [], load.Load()
     try:
         with concurrent.futures.ThreadPoolExecutor(max(1, args.j)) as pool:
             for job in concurrent.futures.as_completed([pool.submit(run_one, c, args.keep) for c in cases]):
@@ -109,6 +128,8 @@ def main():
         print(f"{name}: {text}")
     if args.junit:
         write_junit(args.junit, results)
+    if args.figures:
+        write_figures(args.figures, results, condition.report())
     count = {kind: sum(r[1] == kind for r in results) for kind in ("passed", "failed", "skipped")}
     print(f"e2e: {count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped "
           f"in {time.monotonic() - start:.0f} s")

@@ -20,6 +20,7 @@ import textwrap
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/scale"))
 
+import failure_page  # noqa: E402
 import features  # noqa: E402
 import markdown  # noqa: E402
 import scale_page as scale  # noqa: E402
@@ -460,7 +461,9 @@ def main():
     pages["docs/gguf.md"] = between("docs/gguf.md", {"block formats": table})
     pages["docs/quantization.md"] = between("docs/quantization.md", {"own formats": own})
     measured = scale.load()
-    pages["docs/scale.md"] = between("docs/scale.md", {"cost model": scale.passage(measured, scale.load(scale.DELAYED))})
+    pages["docs/scale.md"] = between("docs/scale.md", {"cost model": scale.passage(measured, scale.load(scale.DELAYED)),
+                                                       "failure times": failure_page.passage(failure_page.load()),
+                                                       "RPC": scale.rpc_passage()})
     pages["docs/scale.svg"] = scale.picture(measured)
     for name, new in pages.items():
         path = ROOT / name

@@ -10,15 +10,18 @@ import sys
 import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(ROOT / "tests/tools"), str(ROOT / "tests/quality")]
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), *(str(ROOT / "tests" / each) for each in ("tools", "quality", "bench"))]
 import chart  # noqa: E402
 import cost_model  # noqa: E402
 import published  # noqa: E402
+import rpc_peer  # noqa: E402
 
 #: Files of the output of tests/bench/ranks.py; several have different parts of it. Without any, the page has only the model.
 MEASURED = sorted((ROOT / "tests/bench").glob("ranks*.json"))
 #: The same with latencies that are added to the link.
 DELAYED = [path for path in MEASURED if path.name.startswith("ranks-latency")]
+#: Output of tests/bench/rpc_peer.py.
+RPC = ROOT / "tests/bench/rpc.json"
 COLORS = {"shared memory": "#0b62a4", "100 Gb/s": "#2b8a57", "cable": "#2b8a57", "10 Gb/s": "#d1495b", "1 Gb/s": "#8b5fbf"}
 #: A link of ranks.py -> its line.
 LINES = {"shared memory": "shared memory", "cable": "cable", "cable 10gbit": "10 Gb/s", "cable 1gbit": "1 Gb/s"}
@@ -159,9 +162,10 @@ def ratio_cells(each):
     return [spread(each["tokens_per_s"], number), spread(each["ratio"], decimals), goal_cell(each, ratio_verdict)]
 
 
-def divergence(weights, role="decode"):
-    """The KL divergence of programs with these weights. Those that were measured are for processors with AVX2, whose prefill is in int16."""
-    return published.small(published.figures_of("trained", f"`--weights {weights}`", "int16" if weights != "bf16" else "")[role]["kl"])
+def divergence(weights, role="decode", cpu=""):
+    """The KL divergence of programs with these weights. Without instructions for bf16, prefill with quantized weights is in int16."""
+    prefill = "" if weights == "bf16" or "_bf16" in cpu else "int16"
+    return published.small(published.figures_of("trained", f"`--weights {weights}`", prefill)[role]["kl"])
 
 
 def divergences():
@@ -173,15 +177,17 @@ def divergences():
 def decode_rows(result):
     for each, one, layers in decode_speeds(result):
         measured = cost_model.predicted_ratio(one, measured_time(layers[each["link"]])) if each["link"] in layers else None
-        yield [each["weights"], divergence(each["weights"]), LINES[each["link"]], *ratio_cells(each), decimals(measured), decimals(model_ratio(each, one))]
+        yield [each["weights"], divergence(each["weights"]), LINES[each["link"]], *ratio_cells(each), decimals(measured),
+               decimals(model_ratio(each, one))]
 
 
 def other_rows(result):
     """Prompts, and decoding with the other implementation."""
-    for each in result["speeds"]:
+    for cpu, each in ((run["machine"]["cpu"], each) for run in result["runs"] for each in run["speeds"]):
         if each["mpi"] and each["ratio"] and (each["test"] == "prefill" or each["mpi"] != first_mpi(result)):
             role = "prefill" if each["test"] == "prefill" else "decode"
-            yield [each["weights"], divergence(each["weights"], role), "512 tokens" if role == "prefill" else "decode", LINES[each["link"]], each["mpi"], *ratio_cells(each)]
+            yield [each["weights"], divergence(each["weights"], role, cpu), "512 tokens" if role == "prefill" else "decode", LINES[each["link"]],
+                   each["mpi"], *ratio_cells(each)]
 
 
 def measured_points(result):
@@ -235,6 +241,18 @@ def repeats_text(measured):
     return ", ".join([first.format(" repetitions"), *(each.format("") for each in rest)])
 
 
+def reduction_rows(measured):
+    """The time of two reductions relative to four gathers, by the exchange of programs, for one row in f32."""
+    for ranks in sorted({each["ranks"] for each in measured}):
+        cells = []
+        for link in LINES:
+            gathers, sums = (next((each["median_us"]["median"] for each in measured
+                                   if (each["exchange"], each["by"], each["link"], each["ranks"]) == (name, "mica", link, ranks)), None)
+                             for name in ("four gathers, f32", "two reductions, f32"))
+            cells.append(decimals(gathers and sums and sums / gathers))
+        yield [str(ranks), *cells]
+
+
 def exchange_passage(result):
     """Where ranks share processors, neither the model holds nor a comparison with MPI's functions, which poll without leaving them."""
     measured = [each for each in result["exchanges"] if each["median_us"]]
@@ -254,7 +272,8 @@ def exchange_passage(result):
             if ranks > processors:
                 kinds, words = ("mica",), f", by Mica only: they share {processors} processors"
             lines += [f"Between {ranks} ranks started by {mpi}{words}:", "", exchange_table(of_ranks, mpi, kinds), ""]
-    return lines
+    return lines + ["Two reductions of one row in f32 relative to four gathers, by Mica:", "",
+                    table(["ranks", *LINES.values()], reduction_rows(measured)), ""]
 
 
 def memory_passage(result):
@@ -347,6 +366,12 @@ def check(result):
                   + ":", "",
                   table(["weights", "KL", "test", "link", "MPI", "tokens/s", "ratio", "goal, at least"], others), ""]
     return lines + exchange_passage(result) + memory_passage(result) + goals_passage(result)
+
+
+def rpc_passage():
+    """Two ranks against llama.cpp's RPC backend."""
+    conditions, *lines = rpc_peer.markdown(json.loads(RPC.read_text(encoding="utf-8"))).split("\n")
+    return "\n".join([paragraph(conditions), *lines, ""])
 
 
 def passage(result, delayed=None):

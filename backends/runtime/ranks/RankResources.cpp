@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <bitset>
+#include <fstream>
 #include <map>
+#include <string>
 #include <type_traits>
 #include <unistd.h>
 #include <vector>
@@ -79,9 +81,12 @@ uint64_t memoryOfEachRank(std::span<const RankMemory> ranks) {
 
 Result<RankResources> resourcesOfRank(Communicator &ranks, std::optional<unsigned> wanted,
                                       const std::string &root) {
-  std::string name = hostName();
+  // Copies of a virtual machine may have the same name, and containers of a host have its boot id.
+  std::string name = hostName(), boot;
+  std::getline(std::ifstream(root + "/proc/sys/kernel/random/boot_id"), boot);
   Hasher host;
-  host.update(std::as_bytes(std::span(name)));
+  for (const std::string &part : {name, boot})
+    host.update(std::as_bytes(std::span(part)));
   Rank own{{host.digest(), availableMemory(root)}, defaultThreads(), wanted.value_or(0), {}};
   for (size_t processor : affinity())
     own.processors.set(processor);

@@ -140,5 +140,21 @@ TEST(RankResourcesTest, ranksWantDifferentNumbers) {
   });
 }
 
+// Two virtual machines whose names are equal.
+TEST(RankResourcesTest, hostsWithTheSameName) {
+  test::TemporaryFolder folder;
+  for (bool areOneHost : {true, false}) {
+    runRanks(2, [&](SharedMemoryRanks &ranks) {
+      std::string root = folder.file((areOneHost ? "one" : "two") + std::to_string(ranks.rank()));
+      std::filesystem::create_directories(root + "/proc/sys/kernel/random");
+      std::ofstream(root + "/proc/sys/kernel/random/boot_id")
+          << (areOneHost ? 0 : ranks.rank()) << "\n";
+      Result<RankResources> found = resourcesOfRank(ranks, std::nullopt, root);
+      ASSERT_TRUE(found);
+      EXPECT_EQ(found->ranksOnHost, areOneHost ? 2u : 1u);
+    });
+  }
+}
+
 } // namespace
 } // namespace mica::rt
