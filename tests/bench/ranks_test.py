@@ -324,7 +324,7 @@ class Model(unittest.TestCase):
         fails after a new measurement, the assumptions of cost_model.LINKS are wrong."""
         measured = [each for each in (scale_page.load() or {"exchanges": []})["exchanges"] if each["by"] == "mica" and each["ranks"] == 2
                     and each["mpi"] == "openmpi" and "gather" in each["exchange"] and each["median_us"] and scale_page.model_of(each["link"])
-                    and each["load"]["others"] < 0.25]
+                    and each["load"]["others"] < 0.3]  # the kernel's work for TCP counts as well
         if not measured:
             self.skipTest("nothing was measured")
         for each in measured:

@@ -67,10 +67,10 @@ class Link:
 
 #: OpenMPI announces longer messages by TCP before it sends them (btl_tcp_eager_limit).
 EAGER = 64 << 10
-#: Assumptions. A message by TCP takes 25 us with a busy processor on both sides, most of it in the kernel. Long messages are slower than the
+#: Assumptions. A message by TCP takes about 20 us with a busy processor on both sides, most of it in the kernel. Long messages are slower than the
 #: link: `bulk` is what exchanges of 512 rows reached in each direction, with a limit of 10 Gb/s and without a limit, which is assumed for
 #: 100 Gb/s.
-LINKS = (Link("shared memory", 1e-6, 10e9, 4e9), Link("100 Gb/s", 15e-6, 12.5e9, 1.3e9), Link("10 Gb/s", 25e-6, 1.25e9, 0.6e9))
+LINKS = (Link("shared memory", 1e-6, 10e9, 4e9), Link("100 Gb/s", 15e-6, 12.5e9, 1.3e9), Link("10 Gb/s", 20e-6, 1.25e9, 0.6e9))
 
 
 @dataclasses.dataclass(frozen=True)
