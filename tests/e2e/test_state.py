@@ -512,6 +512,23 @@ class Checkpoints(Case):
                 texts.append(answers)
         self.assertEqual(texts[0][:2], texts[1])
 
+    def test_conversations_share_the_budget(self):
+        """Five checkpoints per conversation, as in docs/state.md: edits of last turns, after turns of the others, compute at most 512."""
+        built = program(with_a_tokenizer(), "--max-seq", LONG)
+        budget = 5 * 4 * json.loads(built.run("info", "--json").stdout)["checkpoint_bytes"]
+        rng, turn = np.random.default_rng(15), 130
+        texts = [rng.integers(10, 99, size).tolist() for size in (400, 500, 600, 700)]
+        with Server("--sequences", "4", "--checkpoint-bytes", str(budget), command=[built.path]) as own:
+            for words in texts:
+                self.usage(own, " ".join(map(str, words)))
+            self.assertEqual(own.metric("mica_checkpoint_bytes"), budget, "it is exhausted")
+            for kept in (None, None, -turn, None, -turn):
+                for i, words in enumerate(texts):
+                    texts[i] = words[:kept] + rng.integers(10, 99, turn).tolist()
+                    _, tokens, computed = self.usage(own, " ".join(map(str, texts[i])))
+                    note(self, f"{computed} of {tokens} tokens computed for {'an edit' if kept else 'a turn'}")
+                    self.assertLessEqual(computed, MAX_COMPUTED)
+
     def test_budgets(self):
         """A budget that is too small, and one of a single checkpoint."""
         each = json.loads(program(with_a_tokenizer()).run("info", "--json").stdout)["checkpoint_bytes"]
