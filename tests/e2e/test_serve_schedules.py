@@ -16,10 +16,11 @@ COUNT = int(os.environ.get("MICA_SCHEDULES", "4"))
 SEED = os.environ.get("MICA_SCHEDULES_SEED", "1")
 
 
-def with_state():
+def with_state(name):
     """A model with recurrent, rolling and appended states, and room for long prompts."""
-    return harness.once("qwen3-5-schedules", lambda: checkpoint.edited(
-        GOLDENS / "models/qwen3-5", pathlib.Path(harness.folder("qwen3-5-schedules"), "model"), lambda c: c.update(max_position_embeddings=1024)))
+    return harness.once(f"{name}-schedules", lambda: checkpoint.edited(
+        GOLDENS / "models" / name, pathlib.Path(harness.folder(f"{name}-schedules"), "model"),
+        lambda config: config.update(max_position_embeddings=1024)))
 
 
 def with_a_head():
@@ -34,7 +35,8 @@ FORMATS = {weights: lambda weights=weights: (BUNDLED / "minimind-dense", "--weig
 FORMATS |= {kind.lower(): lambda kind=kind: (converted("minimind-dense", kind)[0],) for kind in ("Q8_0", "Q4_0", "Q4_1")}
 FORMATS |= {"blocks": lambda: (round_robin_path(),), "blocks_int8_rows": lambda: (round_robin_path(), "--rows", "int8")}
 
-FORMATS |= {"state_" + weights: lambda weights=weights: (with_state(), "--weights", weights) for weights in ("bf16", "int8")}
+FORMATS |= {"state_" + weights: lambda weights=weights: (with_state("qwen3-5"), "--weights", weights) for weights in ("bf16", "int8")}
+FORMATS |= {"mamba_int8": lambda: (with_state("granite-hybrid-dense"), "--weights", "int8")}
 FORMATS |= {"head_" + weights: lambda weights=weights: (with_a_head(), "--keep-mtp", "--weights", weights) for weights in ("bf16", "int8")}
 
 

@@ -81,7 +81,7 @@ class Windows(Case):
         self.assertNotIn("f32 window", whole)
         return [harness.compile_ir(t, folder, *options, "--max-seq", CONTEXT) for t in (text, whole)]
 
-    def test_ring_buffers_are_bit_identical(self):
+    def test_rings_are_bit_identical(self):
         """Prompts and steps beyond the ring, for all chunk sizes, with two sequences."""
         ids = np.random.default_rng(0).integers(3, 64, 2600).tolist()
         for chunks, *options in (((64, 512),), ((200,), "--weights", "bf16", "--kv", "bf16"), ((64,), "--kv", "int8")):
@@ -365,13 +365,19 @@ class Hybrids(Rewinding):
 
 @harness.for_each(["bamba", "gemma4-moe", "gemma4-text", "granite-hybrid", "granite-hybrid-dense", "lfm2-moe", "nemotron-h-latent", "nemotron-h-moe",
                    "qwen3-5-moe", "qwen3-next"], "cuts_and_rewinds")
+@harness.for_each(["falcon-h1", "granite-hybrid-dense", "lfm2"], "rewinds_in_int8")
 class Families(Rewinding):
-    """The other families with states or windows."""
+    """The other families with states or windows; in int8 one of each kind of state but Qwen's, which test_serve_schedules rewinds."""
 
     def cuts_and_rewinds(self, name):
         built = harness.program(with_long_context(name), "--max-seq", CONTEXT)
         self.check_chunks(built, 13, 7, 64, 200)
         self.check_rewinds(built, 14, ((0, 300), (292, 30), (289, 5), (100, 20), (96, 33), (3, 200)))
+
+    def rewinds_in_int8(self, name):
+        """Texts that are truncated by a draft, by the rings and by more."""
+        self.check_rewinds(harness.program(with_long_context(name), "--weights", "int8", "--max-seq", CONTEXT), 15,
+                           ((0, 300), (292, 30), (289, 5), (205, 100), (100, 20), (96, 33), (3, 200)))
 
 
 @harness.for_each(["falcon-h1", "granite-hybrid-dense", "lfm2", "mamba2", "nemotron-h", "qwen3-5"], "long_text")
@@ -505,6 +511,23 @@ class Checkpoints(Case):
                 self.assertEqual(taken == 0, bool(options), taken)
                 texts.append(answers)
         self.assertEqual(texts[0][:2], texts[1])
+
+    def test_conversations_share_the_budget(self):
+        """Five checkpoints per conversation, as in docs/state.md: edits of last turns, after turns of the others, compute at most 512."""
+        built = program(with_a_tokenizer(), "--max-seq", LONG)
+        budget = 5 * 4 * json.loads(built.run("info", "--json").stdout)["checkpoint_bytes"]
+        rng, turn = np.random.default_rng(15), 130
+        texts = [rng.integers(10, 99, size).tolist() for size in (400, 500, 600, 700)]
+        with Server("--sequences", "4", "--checkpoint-bytes", str(budget), command=[built.path]) as own:
+            for words in texts:
+                self.usage(own, " ".join(map(str, words)))
+            self.assertEqual(own.metric("mica_checkpoint_bytes"), budget, "it is exhausted")
+            for kept in (None, None, -turn, None, -turn):
+                for i, words in enumerate(texts):
+                    texts[i] = words[:kept] + rng.integers(10, 99, turn).tolist()
+                    _, tokens, computed = self.usage(own, " ".join(map(str, texts[i])))
+                    note(self, f"{computed} of {tokens} tokens computed for {'an edit' if kept else 'a turn'}")
+                    self.assertLessEqual(computed, MAX_COMPUTED)
 
     def test_budgets(self):
         """A budget that is too small, and one of a single checkpoint."""

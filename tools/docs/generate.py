@@ -69,24 +69,30 @@ DIFFERENCES = {
     "0.001 as published. NVIDIA's code has no minimum, and neither do programs.",
 }
 
-# docs/add-a-family.md: the families with state in the order in which they were added: (family, name after `choose`, headers added with
-# it, new ops, new traits).
-STATE_FAMILIES = [
-    ("LFM2", "Lfm2", [], ["causal_conv1d"], []),
-    ("LFM2 with experts", "Lfm2Moe", [], [], ["normalizeEps"]),
-    ("Mamba 2", "Mamba2", ["Mamba.h"], ["linear_attention", "softplus", "decay", "scale_heads"], ["otherMixer"]),
-    ("Bamba", "Bamba", [], [], []),
-    ("Granite 4", "GraniteMoeHybrid", [], [], []),
-    ("Falcon H1", "FalconH1", [], ["scale_parts"], ["parallelToAttention"]),
-    ("Nemotron-H", "NemotronH", [], [], ["isOneBlock"]),
-    ("Qwen3-Next", "Qwen3Next", ["Qwen3Next.h", "QwenExperts.h"], ["l2norm", "sigmoid"], ["outputGate"]),
-    ("Qwen3.5", "Qwen35Text", [], [], ["imagePositions"]),
-    ("Qwen3.5 with a vision encoder", "Qwen35", [], [], []),
-    ("Qwen3.5 with experts", "Qwen35MoeText", [], [], []),
-    ("Qwen3.5 with experts and a vision encoder", "Qwen35Moe", [], [], []),
-    ("Gemma 4", "Gemma4Text", [], ["select_head"], ["valueNorm", "layerScalar", "denseBesideExperts", "proportionalRope"]),
-    ("Gemma 4 with encoders", "Gemma4", [], [], []),
-]
+# docs/add-a-family.md: the families with state by the commits that added them, from the first to the last one: commit -> [(family, name
+# after `choose`, headers that it is the first to use, new ops, new traits)].
+STATE_FAMILIES = {
+    "cfae1096": [("LFM2", "Lfm2", [], ["causal_conv1d"], [])],
+    "ed95782e": [("LFM2 with experts", "Lfm2Moe", [], [], ["normalizeEps"])],
+    "9827f625": [
+        ("Mamba 2", "Mamba2", ["Mamba.h"], ["linear_attention", "softplus", "decay", "scale_heads"], ["otherMixer"]),
+        ("Bamba", "Bamba", [], [], []),
+        ("Granite 4", "GraniteMoeHybrid", [], [], []),
+    ],
+    "bba5049c": [("Qwen3-Next", "Qwen3Next", ["Qwen3Next.h", "QwenExperts.h"], ["l2norm", "sigmoid"], ["outputGate"])],
+    "ec8c390a": [
+        ("Qwen3.5", "Qwen35Text", [], [], ["imagePositions"]),
+        ("Qwen3.5 with a vision encoder", "Qwen35", [], [], []),
+        ("Qwen3.5 with experts", "Qwen35MoeText", [], [], []),
+        ("Qwen3.5 with experts and a vision encoder", "Qwen35Moe", [], [], []),
+    ],
+    "bc6f3a07": [("Falcon H1", "FalconH1", [], ["scale_parts"], ["parallelToAttention"])],
+    "4d6b001a": [("Nemotron-H", "NemotronH", [], [], ["isOneBlock"])],
+    "3b8668af": [
+        ("Gemma 4", "Gemma4Text", [], ["select_head"], ["valueNorm", "layerScalar", "denseBesideExperts", "proportionalRope"]),
+        ("Gemma 4 with encoders", "Gemma4", [], [], []),
+    ],
+}
 
 FAMILIES = """\
 <!-- Generated from frontend/families, tests/goldens/models and their IR (tools/docs/features.py) by `ninja mica-docs`;
@@ -311,8 +317,8 @@ def state_families():
     folder = ROOT / "frontend/families"
     sources = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.iterdir()) if path.suffix in (".cpp", ".h")}
     defined = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "ir/Mica").glob("*.td"))), sources["Family.h"]
-    rows = []
-    for family, name, headers, ops, traits in STATE_FAMILIES:
+    rows, of_commits = [], [(commit, *each) for commit, added in STATE_FAMILIES.items() for each in added]
+    for commit, family, name, headers, ops, traits in of_commits:
         for new, pattern, text in ((ops, r'Op<"{}"', defined[0]), (traits, r"\b{} =", defined[1])):
             if unknown := [each for each in new if not re.search(pattern.format(each), text)]:
                 raise ValueError(f"{family}: not defined: {', '.join(unknown)}")
@@ -320,8 +326,8 @@ def state_families():
         lines, gguf = line_counts(sources[file])[name]
         files = [f"`{file}`", *(f"`{header}` ({sources[header].count(chr(10))})" for header in headers)]
         added = [", ".join(f"`{each}`" for each in new) or "-" for new in (ops, traits)]
-        rows.append(f"| {family} | {', '.join(files)} | {lines} | {gguf or '-'} | {' | '.join(added)} |")
-    return "| family | file | config and tensors | GGUF | new ops | new traits |\n|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
+        rows.append(f"| {family} | {', '.join(files)} | {lines} | {gguf or '-'} | {' | '.join(added)} | {commit} |")
+    return f"| family | file | config and tensors | GGUF | new ops | new traits | commit |\n{'|---' * 7}|\n" + "\n".join(rows) + "\n"
 
 
 def model_types():
