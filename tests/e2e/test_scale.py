@@ -42,6 +42,7 @@ SHOWN = {"openmpi": "mica-1$ cat hosts\nmica-1 slots=1\nmica-2 slots=1\nmica-1$ 
 @for_each(IMPLEMENTATIONS, "text")
 @for_each(IMPLEMENTATIONS, "parameters")
 @for_each(IMPLEMENTATIONS, "models")
+@for_each(IMPLEMENTATIONS, "slow_link")
 @for_each(IMPLEMENTATIONS, "mpi_fails")
 @for_each(IMPLEMENTATIONS, "shown")
 @for_each(IMPLEMENTATIONS, "ended")
@@ -85,6 +86,20 @@ class TwoMachines(Case):
             found = self.started([*start, "-n", 4, four, *arguments]).stdout.split()
             self.assertEqual(found, harness.execute([one, *arguments]).stdout.split())
             self.assertEqual(len(found), 8)
+
+    def slow_link(self, name):
+        """Exchanges that take longer than heartbeats may be missing, here of 500 rows of 1040 numbers from each rank, do not end the run."""
+        start = two_machines(self, name)
+        folder, options, _ = MODELS["deep_f32"]()
+        one, two = (harness.program(folder, *options, *shard).path for shard in ((), ("--shard", "tensor=2")))
+        arguments = ("--tokens", ",".join(str(3 + i * 5 % 50) for i in range(500)), "-n", "2", "--temperature", "0", "--ignore-eos",
+                     "--print-tokens")
+        begin = time.monotonic()
+        found = self.started([*start, "--rate", "6mbit", two, *arguments]).stdout.split()
+        # Two layers with such an exchange of 2.1 MB.
+        self.assertGreater(time.monotonic() - begin, 2 * 2.5)
+        self.assertEqual(found, harness.execute([one, *arguments]).stdout.split())
+        self.assertEqual(len(found), 2)
 
     def mpi_fails(self, name):
         """A function of MPI returns an error on rank 1, after MPI has been started: rank 0 does not wait for it for a minute."""
