@@ -6,6 +6,7 @@
 OUT is a folder for the programs, which `shapes.py` describes; existing ones are not created again. Measured are, with medians over rounds
 in which everything is measured once, in alternating order:
 
+- ids: whether two ranks generate the same tokens as one process, greedily from a prompt of random ids;
 - memory: the peak resident size of each process, of two ranks and of one process, measured once;
 - speeds: two ranks of one thread each against one process with two threads, on one machine and on two (tools/scale/two-machines.sh, which
   needs root). A link between these is `cable`, optionally followed by a limit of its rate (`cable 10gbit`) and by a latency that is added
@@ -23,6 +24,7 @@ import argparse
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
@@ -49,7 +51,9 @@ LINK = re.compile(r"shared memory|cable(?: ([0-9]+[kmg]?bit))?(?: \+([0-9]+)us)?
 MEMORY_GOAL = 0.55
 TESTS = (engines.Test("decode", "decode", gen=64, repeat=3), engines.Test("prefill", "prefill 512", prompt=512, repeat=2))
 ONE = "one process"
-PARTS = ("exchanges", "memory", "speeds")
+PARTS = ("exchanges", "ids", "memory", "speeds")
+#: Numbers of ids of the prompt, more than a chunk of prefill, and of those that are generated.
+PROMPT_IDS, NEW_IDS = 300, 32
 #: Bytes of a row of the gather that has a goal, and the goal in microseconds.
 SINGLE, SINGLE_GOAL = 16384, 10
 SINGLE_TITLE = f"one gather of {SINGLE >> 10} KiB"
@@ -131,6 +135,34 @@ def alternate(contenders, rounds, turn):
     for number in range(rounds + 1):
         for name, contender in sorted(contenders.items(), reverse=number % 2 == 0):
             turn(name, contender, number)
+
+
+def measure_ids(weights, one, two, args, folder):
+    """Whether the ids of ranks, on the links without a limit, are those of one process."""
+    vocab = shapes.SHAPES[args.shape]["vocab_size"]
+    tokens = ",".join(str(each) for each in random.Random(1).choices(range(vocab), k=PROMPT_IDS))
+    arguments = ["--tokens", tokens, "-n", str(NEW_IDS), "--temperature", "0", "--ignore-eos", "--print-tokens"]
+
+    contenders = {ONE: ([], one, 2)}
+    for link in (link for link in args.links if link in ("shared memory", "cable")):
+        for mpi in args.mpi:
+            contenders[link, mpi] = starter(link, mpi, 2, folder), two, 1
+    found, trouble = {}, {}
+    for key, (start, program, threads) in contenders.items():
+        try:
+            status, out, err = engines.execute([*start, str(program), *arguments, "--threads", str(threads)], args.timeout)
+            if status:
+                raise engines.Failed(f"exit status {status}: {engines.last_line(err)}")
+            found[key] = [int(each) for each in out.split()]
+            if len(found[key]) != NEW_IDS:
+                raise engines.Failed(f"{len(found[key])} ids instead of {NEW_IDS}")
+        except (engines.Failed, ValueError) as why:
+            trouble[key] = str(why)
+    for link, mpi in list(contenders)[1:]:
+        why = trouble.get(ONE) or trouble.get((link, mpi))
+        equal = None if why else found[link, mpi] == found[ONE]
+        compare.say(f"{weights}, ids, {link}, {mpi}: {why or ('equal' if equal else 'different')}")
+        yield {"weights": weights, "link": link, "mpi": mpi, "prompt": PROMPT_IDS, "generated": NEW_IDS, "equal": equal, "trouble": why}
 
 
 def measure_memory(weights, one, two, args):
@@ -294,6 +326,12 @@ def memory_verdict(each):
     return f"<= {each['goal']}: " + ("reached" if each["ratio"] <= each["goal"] else "short")
 
 
+def ids_table(measured):
+    return ["| weights | link | ids after a prompt of " + str(PROMPT_IDS) + " |", "|---|---|---|",
+            *(f"| {each['weights']} | {each['link']}, {each['mpi']} | "
+              f"{'-' if each['equal'] is None else 'equal' if each['equal'] else 'different'} |" for each in measured)] if measured else []
+
+
 def markdown(result):
     machine = result["machine"]
     implementations = ", ".join(f"{name} {found}" for name, found in result["mpi"].items())
@@ -304,12 +342,12 @@ def markdown(result):
              f"{machine['kernel']}, {implementations}; {result['shape']}; medians of {result['rounds']} alternating rounds "
              "(minimum - maximum).", ""]
     for part in ([condition] if condition else [], speed_table(result["speeds"]), exchange_table(result["exchanges"]),
-                 memory_table(result["memory"])):
+                 ids_table(result["ids"]), memory_table(result["memory"])):
         lines += [*part, ""] if part else []
     for each in single:
         lines += [f"Goal of {each['exchange']} through shared memory, median of {each['repeat']}, <= {each['goal']} us: "
                   + ("reached" if each["median_us"]["median"] <= each["goal"] else "short"), ""]
-    troubles = {json.dumps(each["trouble"]) for part in ("speeds", "exchanges") for each in result[part] if each["trouble"]}
+    troubles = {json.dumps(each["trouble"]) for part in ("speeds", "exchanges", "ids") for each in result[part] if each["trouble"]}
     return "\n".join(lines + [f"- {trouble}" for trouble in sorted(troubles)])
 
 
@@ -354,20 +392,22 @@ def main(argv):
              **shapes.SHAPES[args.shape]}
     result = {"machine": load.machine(), "commit": load.commit(), "command": load.command_line(argv), "shape": args.shape,
               "mpi": {mpi: version(mpi) for mpi in args.mpi}, "rounds": args.rounds, "load": {}, "speeds": [], "exchanges": [],
-              "memory": []}
+              "ids": [], "memory": []}
     folder = out / "exchanges"
     build_delays(folder, args)
 
     def keep(part, measured):
         result[part] += measured
-        if measured and part != "memory":  # which does not depend on it
+        if measured and part not in ("ids", "memory"):  # which do not depend on it
             result["load"][part] = worst_load(result[part])
         if args.json:  # after each part, so that an interrupted run keeps its results
             args.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
     if "exchanges" in args.parts:
         keep("exchanges", list(measure_exchanges(shape, Tools(folder, args.mpi), args)))
-    for found in list(programs(out, args)) if {"memory", "speeds"} & set(args.parts) else ():
+    for found in list(programs(out, args)) if {"ids", "memory", "speeds"} & set(args.parts) else ():
+        if "ids" in args.parts:
+            keep("ids", list(measure_ids(*found, args, folder)))
         if "memory" in args.parts:
             keep("memory", list(measure_memory(*found, args)))
         if "speeds" in args.parts:

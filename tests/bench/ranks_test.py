@@ -29,12 +29,19 @@ import shapes  # noqa: E402
 #: In the tables of the page.
 BF16_KL = published.small(published.figures_of("trained", "`--weights bf16`", "")["decode"]["kl"])
 MACHINE = {"cpu": "Fake (family 1)", "processors": 4, "kernel": "6.0"}
-#: A program: 30 tokens/s of one process; of ranks, 27 through shared memory, 26 with the cable, and less with a limit or a latency.
+#: A program: 30 tokens/s of one process; of ranks, 27 through shared memory, 26 with the cable, and less with a limit or a latency. Its ids
+#: are those of one process, except for the link WRONG; none with the link FAILS.
 MICA = r"""
 import json, os, sys
 a = sys.argv
 if a[1] == "info":
     print(json.dumps({"version": "9.9", "max_seq": 1024, "weights": "bf16", "manifest": {"weight_bytes": 100}}))
+elif "--tokens" in a:
+    link = os.environ.get("LINK", "")
+    if link == os.environ.get("FAILS", "-"):
+        sys.exit("cannot connect")
+    count = int(a[a.index("-n") + 1])
+    print(*(sum(map(int, a[a.index("--tokens") + 1].split(","))) + i for i in range(count - 1)), -1 if link == os.environ.get("WRONG", "-") else 7)
 else:
     speed = {None: 30.0, "shared memory": 27.0, "cable": 26.0, "cable 10gbit": 25.5}.get(os.environ.get("LINK"), 24.0)
     print(json.dumps({"results": [{"test": "x", "tokens_per_s": speed, "runs": [speed], "gb_per_s": 1.0}]}))
@@ -101,6 +108,41 @@ class Measure(unittest.TestCase):
         self.assertEqual(text.count("Goal of one gather of 16 KiB through shared memory, median of 1000, <= 10 us: reached"), 1)
         self.assertEqual(text.count("Goal of "), 1)
         self.assertIn("| bf16 | one process | 300 | 1.00 | - |\n| bf16 | openmpi | 150, 120 | 0.50 | <= 0.55: reached |", text)
+
+    def ids(self, **env):
+        """(JSON, Markdown) if only ids are compared."""
+        with mock.patch.dict(os.environ, env):
+            return self.measure("--parts", "ids")
+
+    def test_ids(self):
+        result, text = self.ids()
+        self.assertEqual([(each["link"], each["mpi"], each["equal"], each["trouble"]) for each in result["ids"]],
+                         [(link, mpi, True, None) for link in ("shared memory", "cable") for mpi in ("openmpi", "mpich")])
+        self.assertIn("| bf16 | cable, mpich | equal |", text)
+        words = " ".join(scale_page.passage(scale_page.merged([result])).split())
+        self.assertIn("Ids equal to those of one process (32 ids, generated after a prompt of 300 random ids): bf16 with the link shared memory, "
+                      "openmpi; bf16 with the link shared memory, mpich; bf16 with the link cable, openmpi; bf16 with the link cable, mpich.", words)
+        self.assertNotIn("Ids not equal", words)
+
+    def test_ids_that_differ(self):
+        result, text = self.ids(WRONG="cable", FAILS="shared memory")
+        self.assertEqual([each["equal"] for each in result["ids"]], [None, None, False, False])
+        self.assertIn("| bf16 | shared memory, openmpi | - |\n", text)
+        self.assertIn("| bf16 | cable, openmpi | different |\n", text)
+        self.assertIn('- "exit status 1: cannot connect"', text)
+        words = " ".join(scale_page.passage(scale_page.merged([result])).split())
+        self.assertIn("Ids not equal to those of one process (32 ids, generated after a prompt of 300 random ids): bf16 with the link cable, "
+                      "openmpi; bf16 with the link cable, mpich.", words)
+        self.assertNotIn("Ids equal", words)
+
+    def test_ids_of_one_process_are_required(self):
+        result, _ = self.ids(FAILS="")
+        self.assertEqual({each["trouble"] for each in result["ids"]}, {"exit status 1: cannot connect"})
+
+    def test_files_without_ids(self):
+        result, _ = self.measure("--parts", "memory")
+        del result["ids"]
+        self.assertNotIn("Ids ", scale_page.passage(scale_page.merged([result])))
 
     def test_exchanges_of_each_link(self):
         result, text = self.measure("--parts", "exchanges")

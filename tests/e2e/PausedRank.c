@@ -1,6 +1,7 @@
 // Preloaded into the ranks of a program: they do not get further than the phase that MICA_TEST_PAUSE names, "init" or "starting" (both
-// before MPI is started), "loading" or "shutdown", and their thread gets the name "paused". All of them compute there, or, if the number of a rank
-// follows, as in "loading 1", this one sleeps. With "init", alarms come after a second. With "barrier 1", MPI_Barrier fails on rank 1.
+// before MPI is started), "started" (after that, before heartbeats), "loading" or "shutdown", and their thread gets the name "paused". All
+// of them compute there, or, if the number of a rank follows, as in "loading 1", this one sleeps. With "init", alarms come after a second.
+// With "split 1", MPI_Comm_split_type fails on rank 1; with "barrier 1", which ranks of one host call, MPI_Barrier.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>
@@ -56,8 +57,16 @@ int MPI_Init_thread(void *argc, void *argv, long required, void *provided) {
   return ((int (*)(void *, void *, long, void *))dlsym(RTLD_DEFAULT, "PMPI_Init_thread"))(argc, argv, required, provided);
 }
 
+enum { someError = 16 };
+
+int MPI_Comm_split_type(void *communicator, long type, long key, void *info, void *made) {
+  pauseIn("started");
+  if (concerns(wantedOf("split")))
+    return someError;
+  return ((int (*)(void *, long, long, void *, void *))dlsym(RTLD_DEFAULT, "PMPI_Comm_split_type"))(communicator, type, key, info, made);
+}
+
 int MPI_Barrier(void *communicator) {
-  enum { someError = 16 };
   return concerns(wantedOf("barrier")) ? someError : ((int (*)(void *))dlsym(RTLD_DEFAULT, "PMPI_Barrier"))(communicator);
 }
 

@@ -48,6 +48,15 @@ def two_types():
         os.path.join(harness.folder("two types"), "m.gguf")))
 
 
+def deep():
+    """A model whose MLPs have matrices with a long K: between rows of 256 and of 2080 numbers."""
+    heads = ("num_attention_heads=4", "num_key_value_heads=4", "q_proj:0=256", "k_proj:0=256", "v_proj:0=256", "o_proj:0=256")
+    hidden = [f"{name}:1=256" for name in ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "embed_tokens", "lm_head")]
+    norms = [f"{name}:0=256" for name in ("input_layernorm", "post_attention_layernorm", "norm")]
+    return resized("llama-mha-untied", "hidden_size=256", "intermediate_size=2080", "max_position_embeddings=512", *heads, *hidden, *norms,
+                   "gate_proj:0=2080", "up_proj:0=2080", "down_proj:0=256", "down_proj:1=2080")
+
+
 def mamba(groups):
     """Sizes of models with Mamba 2; groups have keys and queries of 10 numbers each."""
     return ("num_attention_heads=4", "num_key_value_heads=2", "k_proj:0=12", "v_proj:0=12", "mamba_n_heads=4", "mamba_d_head=12",
@@ -64,6 +73,10 @@ MODELS = {
     "int4": lambda: (BUNDLED / "minimind-dense", ["--weights", "int4"], (2, 4)),
     "q8_0": lambda: (converted("minimind-dense", "Q8_0")[0], [], (2, 4)),
     "blocks": lambda: (round_robin_path(), [], (2, 4)),
+    # Several segments along K, see sumSegment.
+    "deep_f32": lambda: (deep(), ["--weights", "f32"], (2, 4)),
+    "deep_bf16": lambda: (deep(), ["--weights", "bf16"], (2, 4)),
+    "deep_int8": lambda: (deep(), ["--weights", "int8"], (2, 4)),
     "experts": lambda: (BUNDLED / "minimind-moe", ["--weights", "int8"], (2,)),
     "eight_heads": lambda: (resized("minimind3-moe", "num_attention_heads=8", "num_key_value_heads=2", "q_proj:0=48", "k_proj:0=12",
                                     "v_proj:0=12", "o_proj:1=48"), ["--weights", "int8"], (2, 4)),
@@ -176,6 +189,15 @@ def programs():
     return harness.program(model).path, harness.program(model, "--shard", "tensor=2").path
 
 
+def broken(case, phase, start):
+    """The messages of a run in which MPI does not work."""
+    _, two = programs()
+    done = harness.execute([*start, "-n", "2", two, *PROMPT], check=False,
+                           env={**ENV, "LD_PRELOAD": harness.library("PausedRank.c"), "MICA_TEST_PAUSE": phase})
+    case.assertNotEqual(done.returncode, 0)
+    return done.stderr.decode()
+
+
 def of_other_version():
     """The program for two ranks as an installation compiles it whose launcher has other bytes: some behind its end, which have no effect."""
 
@@ -204,6 +226,7 @@ def of_other_version():
 @for_each(IMPLEMENTATIONS, "own_error")
 @for_each(IMPLEMENTATIONS, "one_process")
 @for_each(IMPLEMENTATIONS, "four")
+@for_each(IMPLEMENTATIONS, "options")
 @for_each(IMPLEMENTATIONS, "no_plugin")
 @for_each(IMPLEMENTATIONS, "old_plugin")
 @for_each(IMPLEMENTATIONS, "mpi_fails")
@@ -349,6 +372,16 @@ class Mpi(Case):
             arguments = ("--tokens", "3,5,7,11", "-n", "8", "--temperature", "0", "--ignore-eos", "--print-tokens")
             self.assertEqual(started(name, 4, several, *arguments).stdout.split(), harness.execute([one, *arguments]).stdout.split())
 
+    def options(self, name):
+        """Options that change what ranks exchange, or how they read their parts, have the ids of one process."""
+        one, two = programs()
+        arguments = ("--tokens", ",".join(["11,12,13,14,15,16"] * 5), "-n", "60", "--temperature", "0", "--ignore-eos", "--json")
+        expected = json.loads(harness.execute([one, *arguments]).stdout)["sequences"][0]["tokens"]
+        self.assertEqual(len(expected), 60)
+        found = [json.loads(started(name, 2, two, *arguments, *options).stdout) for options in (("--lookup", "15"), ("--huge-pages",))]
+        self.assertEqual([each["sequences"][0]["tokens"] for each in found], [expected] * 2)
+        self.assertGreater(found[0]["lookup"]["accepted"], 0)
+
     def alone(self):
         """A copy of the program for two ranks in a folder without plug-ins."""
         return shutil.copy(programs()[1], os.path.join(harness.folder("alone"), "program"))
@@ -375,22 +408,14 @@ class Mpi(Case):
         self.refused_beside(name, program, rf"{re.escape(plugin)} is for another version of Mica; copy the file of the installation that has "
                                            "compiled the program")
 
-    def broken(self, name, phase):
-        """The messages of a run in which MPI does not work."""
-        _, two = programs()
-        done = harness.execute([mpirun(name), "-n", "2", two, *PROMPT], check=False,
-                               env={**ENV, "LD_PRELOAD": harness.library("PausedRank.c"), "MICA_TEST_PAUSE": phase})
-        self.assertNotEqual(done.returncode, 0)
-        return done.stderr.decode()
-
     def mpi_fails(self, name):
         """A function of MPI returns an error on rank 1."""
-        self.assertRegex(self.broken(name, "barrier 1"), rf"error: .*rank 1 on host {re.escape(os.uname().nodename)}: MPI failed: \S")
+        self.assertRegex(broken(self, "barrier 1", [mpirun(name)]), rf"error: .*rank 1 on host {re.escape(os.uname().nodename)}: MPI failed: \S")
 
     def never_starts(self, name):
         """Rank 1 does not leave MPI_Init; the minute that the other one waits is shortened to a second."""
         self.assertIn("error: MPI waits for another rank, which does not start or end; see the messages of the other ranks, and whether their "
-                      "hosts reach each other", self.broken(name, "init 1"))
+                      "hosts reach each other", broken(self, "init 1", [mpirun(name)]))
 
     def binding(self, name):
         """Rank 0 prints a note if mpirun has bound the ranks to fewer processors than it may use. Here, taskset binds them."""

@@ -4,10 +4,11 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 
 import harness
 from harness import BUNDLED, Case, for_each
-from test_ranks import IMPLEMENTATIONS, PROMPT, mpirun, processes_of, programs
+from test_ranks import IMPLEMENTATIONS, MODELS, PROMPT, broken, mpirun, processes_of, programs
 
 SCRIPT = harness.ROOT / "tools/scale/two-machines.sh"
 
@@ -40,6 +41,9 @@ SHOWN = {"openmpi": "mica-1$ cat hosts\nmica-1 slots=1\nmica-2 slots=1\nmica-1$ 
 
 @for_each(IMPLEMENTATIONS, "text")
 @for_each(IMPLEMENTATIONS, "parameters")
+@for_each(IMPLEMENTATIONS, "models")
+@for_each(IMPLEMENTATIONS, "slow_link")
+@for_each(IMPLEMENTATIONS, "mpi_fails")
 @for_each(IMPLEMENTATIONS, "shown")
 @for_each(IMPLEMENTATIONS, "ended")
 class TwoMachines(Case):
@@ -71,6 +75,38 @@ class TwoMachines(Case):
         one, two = programs()
         done = harness.execute([*start, two, *PROMPT], env=PARAMETERS[name])
         self.assertEqual(done.stdout.replace(b"\r\n", b"\n"), harness.execute([one, *PROMPT]).stdout)
+
+    def models(self, name):
+        """The ids of one process, of experts with padded columns and of a hybrid, after a prompt of many rows."""
+        start = two_machines(self, name)
+        arguments = ("--tokens", ",".join(str(3 + i * 5 % 50) for i in range(40)), "-n", "8", "--temperature", "0", "--ignore-eos", "--print-tokens")
+        for model in ("qwen3_moe", "delta"):
+            folder, options, _ = MODELS[model]()
+            one, four = (harness.program(folder, *options, *shard).path for shard in ((), ("--shard", "tensor=4")))
+            found = self.started([*start, "-n", 4, four, *arguments]).stdout.split()
+            self.assertEqual(found, harness.execute([one, *arguments]).stdout.split())
+            self.assertEqual(len(found), 8)
+
+    def slow_link(self, name):
+        """Exchanges that take longer than heartbeats may be missing, here of 500 rows of 1040 numbers from each rank, do not end the run."""
+        start = two_machines(self, name)
+        folder, options, _ = MODELS["deep_f32"]()
+        one, two = (harness.program(folder, *options, *shard).path for shard in ((), ("--shard", "tensor=2")))
+        arguments = ("--tokens", ",".join(str(3 + i * 5 % 50) for i in range(500)), "-n", "2", "--temperature", "0", "--ignore-eos",
+                     "--print-tokens")
+        begin = time.monotonic()
+        found = self.started([*start, "--rate", "6mbit", two, *arguments]).stdout.split()
+        # Two layers with such an exchange of 2.1 MB.
+        self.assertGreater(time.monotonic() - begin, 2 * 2.5)
+        self.assertEqual(found, harness.execute([one, *arguments]).stdout.split())
+        self.assertEqual(len(found), 2)
+
+    def mpi_fails(self, name):
+        """A function of MPI returns an error on rank 1, after MPI has been started: rank 0 does not wait for it for a minute."""
+        start = two_machines(self, name)
+        begin = time.monotonic()
+        self.assertRegex(broken(self, "split 1", start), r"error: .*rank 1 on host mica-2: MPI failed: \S")
+        self.assertLess(time.monotonic() - begin, 30)
 
     def shown(self, name):
         """The command line for machines of a network can be copied to a shell."""

@@ -283,6 +283,17 @@ def memory_passage(result):
             table(["weights", "ranks", "MB", "largest / one process", "goal, at most"], rows), ""] if rows else []
 
 
+def ids_passage(result):
+    """Whether the ids of ranks are those of one process; files of older measurements do not tell."""
+    verdicts = {}
+    for each in result["ids"]:
+        if each["equal"] is not None:
+            key = f"{each['generated']} ids, generated after a prompt of {each['prompt']} random ids"
+            verdicts.setdefault((each["equal"], key), []).append(f"{each['weights']} with the link {LINES[each['link']]}, {each['mpi']}")
+    return [line for (equal, key), found in verdicts.items()
+            for line in (paragraph(f"Ids {'equal' if equal else 'not equal'} to those of one process ({key}): {'; '.join(found)}."), "")]
+
+
 def judged_goals(result):
     """(verdict, description) of all goals."""
     for each in result["speeds"]:
@@ -365,7 +376,7 @@ def check(result):
                   "The same for a prompt" + ", and for other implementations of MPI" * any(each[4] != first_mpi(result) for each in others)
                   + ":", "",
                   table(["weights", "KL", "test", "link", "MPI", "tokens/s", "ratio", "goal, at least"], others), ""]
-    return lines + exchange_passage(result) + memory_passage(result) + goals_passage(result)
+    return lines + ids_passage(result) + exchange_passage(result) + memory_passage(result) + goals_passage(result)
 
 
 def rpc_passage():
@@ -461,7 +472,7 @@ def picture(result):
 
 def merged(results):
     """What several runs have measured; None if there are none."""
-    parts = ("speeds", "exchanges", "memory")
+    parts = ("speeds", "exchanges", "ids", "memory")
     return {"runs": results, **{part: [each for result in results for each in result.get(part, [])] for part in parts}} if results else None
 
 

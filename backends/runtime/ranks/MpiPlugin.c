@@ -138,8 +138,9 @@ static int await(MPI_Request *request) {
   }
 }
 
-/// Counts of MPI are ints: more bytes are moved in pieces.
-enum { pieceBytes = 1 << 28 };
+/// More bytes are moved in pieces, because heartbeats arrive after what has been sent before: a
+/// piece must take much less time than they may be missing, also at 10 Mb/s.
+enum { pieceBytes = 1 << 19 };
 
 /// The size of the piece at byte `at`.
 static int pieceAt(uint64_t at, uint64_t bytes) {

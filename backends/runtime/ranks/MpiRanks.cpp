@@ -41,21 +41,26 @@ const Implementation *findImplementation() {
 }
 
 volatile std::sig_atomic_t statusAtDeadline;
+const char *volatile messageAtDeadline;
 
-/// Ends the process with `status` if MPI starts or ends for longer than `seconds`: it waits for all
-/// ranks, and heartbeats need it. mpirun then ends all ranks, unless it is MPICH's and the status
-/// 0.
+constexpr const char *waitsForRank =
+    "mica: error: MPI waits for another rank, which does not start or end; see the messages of the "
+    "other ranks, and whether their hosts reach each other\n";
+/// What follows is a message of mpirun about a rank that has ended without MPI_Finalize.
+constexpr const char *doesNotEnd =
+    "mica: note: the output is complete, but MPI does not end; mpirun therefore returns an error\n";
+
+/// Ends the process with `status` and `message` if starting or ending MPI takes longer than
+/// `seconds`: it waits for all ranks, and heartbeats need it. mpirun then ends all ranks, unless it
+/// is MPICH's and the status 0.
 class Deadline {
 public:
-  Deadline(unsigned seconds, int status) {
+  Deadline(unsigned seconds, int status, const char *message) {
     statusAtDeadline = status;
+    messageAtDeadline = message;
     std::signal(SIGALRM, [](int) {
-      constexpr std::string_view message =
-          "mica: error: MPI waits for another rank, which does not start or end; see the messages "
-          "of the other ranks, and whether their hosts reach each other\n";
-      if (statusAtDeadline != 0) {
-        [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message.data(), message.size());
-      }
+      const char *message = messageAtDeadline;
+      [[maybe_unused]] ssize_t written = write(STDERR_FILENO, message, std::strlen(message));
       removeTemporaries();
       _exit(statusAtDeadline);
     });
@@ -70,8 +75,8 @@ constexpr unsigned startSeconds = 60;
 /// All ranks have announced that they end.
 constexpr unsigned endSeconds = 2;
 
-/// Whether MPI has been started, or attempted to.
-bool isMpiStarted = false;
+/// Whether all ranks have done what they had to do: none is to be ended because of another one.
+bool haveAllFinished = false;
 
 /// Before the process ends with an error: OpenMPI's mpirun ends all ranks then. MPICH's does so
 /// only on this host, and if MPI has been started; it has to be told, as by MPI_Abort (PMI-1),
@@ -99,7 +104,8 @@ bool isMpirun(pid_t process) {
 /// Before a rank ends because another host may be unreachable: OpenMPI's mpirun waits for such
 /// hosts. A new process ends the rank's parent, if that is mpirun or its helper on this host and
 /// has not ended soon; the helpers on other hosts end when they lose their connection. A shell or
-/// debugger between mpirun and the rank is left alone.
+/// debugger between mpirun and the rank is left alone. SIGTERM has no effect: mpirun is already
+/// aborting the run. Its session folder in /tmp remains.
 void endMpirunSoon() {
   constexpr int patience = 600; // milliseconds
   pid_t parent = getppid();
@@ -157,8 +163,7 @@ Result<std::unique_ptr<MpiRanks>> MpiRanks::start() {
   if (!mpi || mpi->abi != MICA_MPI_ABI)
     return Error{path + " is for another version of Mica; copy the file of the installation that " +
                  "has compiled the program"};
-  Deadline deadline(startSeconds, EXIT_FAILURE);
-  isMpiStarted = true;
+  Deadline deadline(startSeconds, EXIT_FAILURE, waitsForRank);
   std::unique_ptr<MpiRanks> ranks(new MpiRanks(*mpi));
   ranks->self = rankFromEnvironment().value_or(0);
   if (Status started = ranks->check(mpi->start(&ranks->self, &ranks->count)); !started)
@@ -175,7 +180,7 @@ Result<std::unique_ptr<MpiRanks>> MpiRanks::start() {
 }
 
 void MpiRanks::abandon() {
-  if (!isMpiStarted)
+  if (!haveAllFinished)
     tellMpirunToAbort();
 }
 
@@ -201,9 +206,13 @@ Status MpiRanks::startMonitor() {
 
 void MpiRanks::finish(int status) {
   monitor->finish();
-  // All ranks have done what they had to do. MPICH 4.0 may hang in MPI_Finalize over TCP.
+  haveAllFinished = true;
+  // MPICH 4.0 may hang in MPI_Finalize over TCP; its mpirun returns the status.
   std::fflush(nullptr);
-  Deadline deadline(endSeconds, status);
+  const char *message = status != EXIT_SUCCESS                ? waitsForRank
+                        : std::getenv("OMPI_COMM_WORLD_RANK") ? doesNotEnd
+                                                              : "";
+  Deadline deadline(endSeconds, status, message);
   shared.reset();
   mpi.finish();
 }

@@ -29,8 +29,8 @@ public:
   /// to the program, and starts MPI. Fails if this process was not started by mpirun of an
   /// implementation for which there is a plug-in.
   static Result<std::unique_ptr<MpiRanks>> start();
-  /// Called before the process ends with an error. If mpirun has started it, and it has not started
-  /// MPI, for which the other ranks wait, mpirun ends them.
+  /// Called before the process ends with an error. If mpirun has started it, and the other ranks
+  /// may wait for it, because they have not finished, mpirun ends them.
   static void abandon();
 
   /// Ends MPI; waits until all ranks have called it. If a rank ends without it, mpirun ends all

@@ -17,13 +17,13 @@
 namespace mica::rt {
 
 /// A thread of each rank sends heartbeats: rank 0 to all others, which send theirs to rank 0. They
-/// are independent of what the rank computes, so a rank that is slow, or waits for a processor, is
-/// not mistaken for one that hangs. A rank fails
+/// are independent of what the rank computes, so a rank that is slow, or whose other threads wait
+/// for a processor, is not mistaken for one that hangs. A rank fails
 /// - if no heartbeat has arrived from it: the process or its host has stopped;
 /// - if it computes, but its threads only wait, which the rank itself observes;
 /// - if it does not leave a function of MPI, which keeps its heartbeats from being sent.
-/// Time is measured by the iterations of the observing thread, so it does not pass while that is
-/// stopped.
+/// Time is measured by the iterations of the observing thread, so it does not pass while that, or
+/// its host, is stopped. A host that stops while that of the observer runs has failed.
 class RankMonitor {
 public:
   struct Timing {

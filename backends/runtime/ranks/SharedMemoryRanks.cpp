@@ -12,6 +12,7 @@
 #include <ctime>
 #include <linux/futex.h>
 #include <sched.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,6 +46,8 @@ struct alignas(64) SharedMemoryRanks::Slot {
   /// one.
   std::atomic<uint64_t> arrived;
   std::atomic<int32_t> process;
+  /// Its PID namespace, in which `process` is a number of processes; 0 if it is not known.
+  std::atomic<uint64_t> pidNamespace;
   /// The kinds and bytes of this exchange and of the previous one, which a slower rank reads.
   std::atomic<uint64_t> descriptions[2];
 };
@@ -64,6 +67,9 @@ uint64_t SharedMemoryRanks::bytesFor(int64_t size) {
 SharedMemoryRanks::SharedMemoryRanks(void *memory, int64_t rank, int64_t size)
     : shared(static_cast<Shared *>(memory)), self(rank), count(size) {
   static_assert(std::atomic<uint64_t>::is_always_lock_free, "atomics are shared by processes");
+  struct stat found = {};
+  bool isKnown = stat("/proc/self/ns/pid", &found) == 0;
+  slotOf(self).pidNamespace.store(isKnown ? found.st_ino : 0);
   slotOf(self).process.store(getpid());
 }
 
@@ -79,6 +85,10 @@ std::byte *SharedMemoryRanks::bytesOf(int64_t rank) const {
 
 bool SharedMemoryRanks::hasEnded(int64_t rank) const {
   int32_t process = slotOf(rank).process.load();
+  // In another namespace, as of a container of its own, this is the number of another process.
+  uint64_t own = slotOf(self).pidNamespace.load();
+  if (own == 0 || slotOf(rank).pidNamespace.load() != own)
+    return false;
   return process != 0 && kill(process, 0) != 0 && errno == ESRCH;
 }
 

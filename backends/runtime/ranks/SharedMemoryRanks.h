@@ -30,7 +30,7 @@ public:
   Status broadcast(void *data, uint64_t bytes) override;
   void setOversubscribed(bool is) override { oversubscribed = is; }
   [[noreturn]] void fail(const Error &error) override;
-  /// Whether the process of a rank has ended.
+  /// Whether the process of a rank has ended; false for ranks in other PID namespaces.
   bool hasEnded(int64_t rank) const;
   /// Tells the others that this rank has reported a failure and ends; what they observe afterwards
   /// is a consequence.

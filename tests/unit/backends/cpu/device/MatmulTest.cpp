@@ -1,5 +1,6 @@
 #include "backends/cpu/device/Matmul.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -176,6 +177,35 @@ TEST_P(MatmulTest, ThreadsChangeNoBit) {
       Matmul shared(others);
       EXPECT_EQ(problem.run(shared), expected)
           << threads << " threads, " << m << " x " << n << " x " << k;
+    }
+  }
+}
+
+/// A rank has some columns of a matrix, and the logits of one process. With few columns, K is so
+/// much larger than the other extents that oneDNN might split the sums. Programs call it for more
+/// than 32 rows (PhaseRows); for a single one, sums do depend on the columns and threads.
+TEST_P(MatmulTest, ColumnsChangeNoBit) {
+  if (!multipliesWith(dnnl::cpu_isa::avx512_core))
+    GTEST_SKIP() << "oneDNN has no AVX-512 here";
+  constexpr int64_t n = 1024;
+  for (int64_t k : {1040, 8192, 28672}) {
+    Problem problem({130, n, k, k, n, GetParam(), false});
+    for (int64_t rows : {33, 130}) {
+      problem.shape = {rows, n, k, k, n, GetParam(), false};
+      std::vector<float> whole = problem.run(matmul);
+      for (int64_t columns : {n / 2, n / 8})
+        for (unsigned threads : {1u, 16u}) {
+          Pool others(threads);
+          Matmul shared(others);
+          // The columns are stored in groups of 64, so the first ones are the beginning.
+          problem.shape = {rows, columns, k, k, columns, GetParam(), false};
+          std::vector<float> part = problem.run(shared);
+          for (int64_t row = 0; row < rows; ++row)
+            ASSERT_TRUE(
+                std::equal(&part[row * columns], &part[row * columns] + columns, &whole[row * n]))
+                << "row " << row << " of " << rows << ", " << columns << " of " << n
+                << " columns, K " << k << ", " << threads << " threads";
+        }
     }
   }
 }

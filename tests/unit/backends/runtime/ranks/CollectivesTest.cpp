@@ -32,6 +32,22 @@ struct Matrix {
 
 float valueAt(int64_t row, int64_t column) { return static_cast<float>(row * 1000 + column); }
 
+/// Gathers as ranks of several hosts do: allGatherInPieces calls allGather.
+class WithoutPieces final : public Communicator {
+public:
+  explicit WithoutPieces(SharedMemoryRanks &ranks) : ranks(ranks) {}
+  int64_t rank() const override { return ranks.rank(); }
+  int64_t size() const override { return ranks.size(); }
+  Status allGather(const void *part, uint64_t bytes, void *all) override {
+    return ranks.allGather(part, bytes, all);
+  }
+  Status broadcast(void *data, uint64_t bytes) override { return ranks.broadcast(data, bytes); }
+  [[noreturn]] void fail(const Error &error) override { ranks.fail(error); }
+
+private:
+  SharedMemoryRanks &ranks;
+};
+
 struct Shape {
   int64_t ranks, rows, columns, gap;
 };
@@ -39,6 +55,14 @@ struct Shape {
 class CollectivesTest : public testing::TestWithParam<Shape> {
 protected:
   int64_t part() const { return (GetParam().columns + GetParam().ranks - 1) / GetParam().ranks; }
+  /// Calls run(communicator) for each rank, twice: with and without pieces.
+  template <typename Run> void runAll(const Run &run) const {
+    runRanks(GetParam().ranks, [&](SharedMemoryRanks &rank) { run(rank); });
+    runRanks(GetParam().ranks, [&](SharedMemoryRanks &rank) {
+      WithoutPieces whole(rank);
+      run(whole);
+    });
+  }
 };
 // Parts that are the row, parts with padding, rows with gaps, more rows than one thread copies,
 // rows that are received in two pieces.
@@ -49,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CollectivesTest,
 
 TEST_P(CollectivesTest, columnsAreGatheredAndSliced) {
   auto [ranks, rows, columns, gap] = GetParam();
-  runRanks(ranks, [&, rows = rows, columns = columns, gap = gap](SharedMemoryRanks &rank) {
+  runAll([&, rows = rows, columns = columns, gap = gap](Communicator &rank) {
     Pool pool(2);
     Collectives collectives(pool, rank);
     Matrix own(rows, part(), gap), whole(rows, columns, gap), again(rows, part(), gap);
@@ -75,35 +99,34 @@ TEST_P(CollectivesTest, columnsAreGatheredAndSliced) {
 TEST_P(CollectivesTest, rowsAreShared) {
   auto [ranks, rows, columns, gap] = GetParam();
   constexpr int64_t n = 5;
-  runRanks(ranks,
-           [&, ranks = ranks, rows = rows, columns = columns, gap = gap](SharedMemoryRanks &rank) {
-             Pool pool(2);
-             Collectives collectives(pool, rank);
-             std::vector<int32_t> indices(static_cast<size_t>(rows)), local(indices);
-             for (int64_t row = 0; row < rows; ++row)
-               indices[static_cast<size_t>(row)] = static_cast<int32_t>(row * 7 % (ranks * n));
-             collectives.localRows(indices.data(), local.data(), rows, n);
-             Matrix table(rows, columns, gap);
-             for (int64_t row = 0; row < rows; ++row) {
-               auto index = static_cast<size_t>(row);
-               EXPECT_EQ(local[index], indices[index] / n == rank.rank() ? indices[index] % n : 0);
-               for (int64_t i = 0; i < columns; ++i)
-                 table.at(row, i) = valueAt(rank.rank() * n + local[index], i);
-             }
-             ASSERT_TRUE(collectives.shareRows(indices.data(), table.rows(), n));
-             // From each other rank as many rows as one has at most.
-             std::vector<int64_t> counts(static_cast<size_t>(ranks));
-             for (int32_t index : indices)
-               ++counts[static_cast<size_t>(index / n)];
-             EXPECT_EQ(collectives.bytesReceived(),
-                       static_cast<uint64_t>((ranks - 1) * *std::ranges::max_element(counts) *
-                                             table.rows().bytes));
-             bool isRight = true;
-             for (int64_t row = 0; row < rows; ++row)
-               for (int64_t i = 0; i < columns; ++i)
-                 isRight &= table.at(row, i) == valueAt(indices[static_cast<size_t>(row)], i);
-             EXPECT_TRUE(isRight);
-           });
+  runAll([&, ranks = ranks, rows = rows, columns = columns, gap = gap](Communicator &rank) {
+    Pool pool(2);
+    Collectives collectives(pool, rank);
+    std::vector<int32_t> indices(static_cast<size_t>(rows)), local(indices);
+    for (int64_t row = 0; row < rows; ++row)
+      indices[static_cast<size_t>(row)] = static_cast<int32_t>(row * 7 % (ranks * n));
+    collectives.localRows(indices.data(), local.data(), rows, n);
+    Matrix table(rows, columns, gap);
+    for (int64_t row = 0; row < rows; ++row) {
+      auto index = static_cast<size_t>(row);
+      EXPECT_EQ(local[index], indices[index] / n == rank.rank() ? indices[index] % n : 0);
+      for (int64_t i = 0; i < columns; ++i)
+        table.at(row, i) = valueAt(rank.rank() * n + local[index], i);
+    }
+    ASSERT_TRUE(collectives.shareRows(indices.data(), table.rows(), n));
+    // From each other rank as many rows as one has at most.
+    std::vector<int64_t> counts(static_cast<size_t>(ranks));
+    for (int32_t index : indices)
+      ++counts[static_cast<size_t>(index / n)];
+    EXPECT_EQ(collectives.bytesReceived(),
+              static_cast<uint64_t>((ranks - 1) * *std::ranges::max_element(counts) *
+                                    table.rows().bytes));
+    bool isRight = true;
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t i = 0; i < columns; ++i)
+        isRight &= table.at(row, i) == valueAt(indices[static_cast<size_t>(row)], i);
+    EXPECT_TRUE(isRight);
+  });
 }
 
 /// Rank 0 of two, whose exchanges need more memory than there is.

@@ -1,7 +1,9 @@
 #include "tests/unit/backends/runtime/ranks/ThreadRanks.h"
 
+#include <csignal>
 #include <gmock/gmock.h>
 #include <random>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,6 +114,35 @@ TEST(SharedMemoryRanksFailure, aRankThatHasEndedIsNamed) {
   ASSERT_FALSE(failed);
   EXPECT_THAT(failed.error().message, HasSubstr("rank 1 on host "));
   munmap(memory, bytes);
+}
+
+// A rank in a container of its own does not know the process of another one by this number.
+TEST(SharedMemoryRanksFailure, ranksOfOtherPidNamespacesHaveNotEnded) {
+  uint64_t bytes = SharedMemoryRanks::bytesFor(2);
+  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  SharedMemoryRanks ranks(memory, 0, 2);
+  enum Found { Alive, Ended, NoNamespace, NotHidden };
+  pid_t parent = getpid(), child = fork();
+  if (child == 0) {
+    if (unshare(CLONE_NEWPID) != 0)
+      _exit(NoNamespace);
+    pid_t inside = fork(); // the first process of the namespace
+    if (inside == 0) {
+      SharedMemoryRanks other(memory, 1, 2);
+      // The number must not be one of the few of this namespace.
+      _exit(kill(parent, 0) == 0 ? NotHidden : other.hasEnded(0) ? Ended : Alive);
+    }
+    int status = -1;
+    waitpid(inside, &status, 0);
+    _exit(WEXITSTATUS(status));
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  munmap(memory, bytes);
+  if (WEXITSTATUS(status) == NoNamespace)
+    GTEST_SKIP() << "PID namespaces cannot be created here";
+  EXPECT_EQ(WEXITSTATUS(status), Alive);
 }
 
 } // namespace
